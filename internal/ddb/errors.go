@@ -1,0 +1,55 @@
+// Package ddb is what every package that talks to DynamoDB shares: the classes
+// of errors, the set-up of the lease table and its index, and the number of
+// scan segments.
+package ddb
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/go-kcl/kcl"
+)
+
+// Error adds the class of a failed call to err: kcl.ErrThrottled,
+// kcl.ErrInvalidState or kcl.ErrDependency, besides what (an operation and the
+// table or item it was for). The SDK's error stays reachable. A failed
+// condition is an answer, not a failure: see [ConditionFailed].
+func Error(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: %w", what, class(err), err)
+}
+
+func class(err error) error {
+	switch Code(err) {
+	case "ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded", "Throttling", "LimitExceededException":
+		return kcl.ErrThrottled
+	case "ResourceNotFoundException", "TableNotFoundException":
+		return kcl.ErrInvalidState
+	}
+	return kcl.ErrDependency
+}
+
+// Code returns the service's error code in err, or "".
+func Code(err error) string {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+// ConditionFailed reports whether err says that a conditional write met an item
+// that does not fulfil its condition, and returns that item if the call asked
+// for it and it exists.
+func ConditionFailed(err error) (old map[string]types.AttributeValue, failed bool) {
+	var ccf *types.ConditionalCheckFailedException
+	if errors.As(err, &ccf) {
+		return ccf.Item, true
+	}
+	return nil, false
+}
