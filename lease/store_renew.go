@@ -1,0 +1,141 @@
+package lease
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Renew moves the counter of a lease that this process owns, and stores its
+// throughput if it has one. A pending hand-off that l does not know yet is
+// taken over into the returned lease, at the cost of a second write: that is
+// how an owner learns of it. False means that the lease is lost.
+func (s *Store) Renew(ctx context.Context, l Lease) (Lease, bool, error) {
+	// One write, and one more when the first meets a hand-off.
+	for range 2 {
+		start := time.Now()
+		w := newWrite()
+		w.set(attrCounter, integerValue(l.Counter+1))
+		if v := throughputValue(l); v != nil {
+			w.set(attrThroughput, v)
+		}
+		w.ifEqual(attrCounter, integerValue(l.Counter))
+		if !l.HandOffPending() {
+			w.ifAbsent(attrCheckpointOwner)
+		}
+		_, old, done, err := s.update(ctx, "renew lease", l.Key, w, "")
+		if err != nil {
+			return l, false, err
+		}
+		if done {
+			next := l.Clone()
+			next.Counter++
+			next.Moved = start
+			return next, true, nil
+		}
+		met, found, err := s.after(ctx, l.Key, old)
+		if err != nil {
+			return l, false, err
+		}
+		switch afterRenewal(l, met, found) {
+		case renewed:
+			s.log.InfoContext(ctx, "renewal had succeeded, its answer was lost", "lease", l.Key)
+			next := l.Clone()
+			next.Counter, next.Owner, next.CheckpointOwner = met.Counter, met.Owner, met.CheckpointOwner
+			next.Moved = start
+			return next, true, nil
+		case handOff:
+			l = l.Clone()
+			l.Owner, l.CheckpointOwner = met.Owner, met.CheckpointOwner
+		default:
+			return l, false, nil
+		}
+	}
+	return l, false, nil
+}
+
+// renewal is what a refused renewal turns out to be.
+type renewal uint8
+
+const (
+	lost    renewal = iota
+	renewed         // our own write took effect, only its answer was lost
+	handOff         // ours, but a hand-off has begun
+)
+
+// afterRenewal says what it means that the renewal of l was refused by the item
+// met.
+//
+//	met                                          meaning
+//	nothing                                      lost
+//	owner and checkpoint owner are the same      lost (no rule makes such an item)
+//	another worker renews it                     lost
+//	counter one ahead of ours                    renewed
+//	counter as ours, a hand-off we don't know    handOff
+//	anything else                                lost
+func afterRenewal(l, met Lease, found bool) renewal {
+	switch {
+	case !found:
+		return lost
+	case met.HandOffPending() && met.CheckpointOwner == met.Owner:
+		return lost
+	case met.ActualOwner() == "" || met.ActualOwner() != l.ActualOwner():
+		return lost
+	case met.Counter == l.Counter+1:
+		return renewed
+	case met.Counter == l.Counter && met.HandOffPending() && !l.HandOffPending():
+		return handOff
+	default:
+		return lost
+	}
+}
+
+// Checkpoint stores l's checkpoint, pending checkpoint, owner switches and
+// whatever of children, hash range, throughput and stream it has, and moves the
+// counter, provided the counter is still as in l. It returns the lease as the
+// item says now, so that a hand-off begun meanwhile is seen. False means that
+// the lease is lost.
+func (s *Store) Checkpoint(ctx context.Context, l Lease) (Lease, bool, error) {
+	start := time.Now()
+	w := newWrite()
+	attrs := item{attrCounter: integerValue(l.Counter + 1)}
+	putMutable(attrs, l)
+	if l.PendingState != nil {
+		attrs[attrPendingState] = &binary{Value: l.PendingState}
+	} else {
+		w.remove(attrPendingState)
+	}
+	if l.Pending.IsZero() {
+		w.remove(attrPending)
+		w.remove(attrPendingSub)
+	}
+	w.setAll(attrs)
+	w.ifEqual(attrCounter, integerValue(l.Counter))
+	now, old, done, err := s.update(ctx, "checkpoint lease", l.Key, w, types.ReturnValueAllNew)
+	if err != nil {
+		return l, false, err
+	}
+	if done {
+		next, err := s.returned(l, now)
+		next.Moved = start
+		return next, err == nil, err
+	}
+	met, found, err := s.after(ctx, l.Key, old)
+	if err != nil || !found || !checkpointed(l, met) {
+		return l, false, err
+	}
+	s.log.InfoContext(ctx, "checkpoint had been stored, its answer was lost", "lease", l.Key)
+	met.Token, met.Moved = l.Token, start
+	return met, true, nil
+}
+
+// checkpointed reports whether met shows that the refused checkpoint l had been
+// stored before, by a write whose answer was lost.
+func checkpointed(l, met Lease) bool {
+	return l.ActualOwner() != "" && met.ActualOwner() == l.ActualOwner() &&
+		met.Counter == l.Counter+1 &&
+		met.Checkpoint == l.Checkpoint &&
+		met.Pending == l.Pending && bytes.Equal(met.PendingState, l.PendingState)
+}
