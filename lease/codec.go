@@ -77,7 +77,7 @@ func decode(it item, multiStream bool) (Lease, error) {
 	l.HashRange = d.hashRange()
 	if n, ok := it[attrThroughput].(*number); ok {
 		f, err := strconv.ParseFloat(n.Value, 64)
-		if err == nil {
+		if err == nil && !math.IsNaN(f) && !math.IsInf(f, 0) {
 			l.ThroughputKBps, l.HasThroughput = f, true
 		}
 	}

@@ -40,13 +40,13 @@ func (s *Store) Renew(ctx context.Context, l Lease) (Lease, bool, error) {
 			return l, false, err
 		}
 		switch afterRenewal(l, met, found) {
-		case renewed:
+		case refusedRenewed:
 			s.log.InfoContext(ctx, "renewal had succeeded, its answer was lost", "lease", l.Key)
 			next := l.Clone()
 			next.Counter, next.Owner, next.CheckpointOwner = met.Counter, met.Owner, met.CheckpointOwner
 			next.Moved = start
 			return next, true, nil
-		case handOff:
+		case refusedHandOff:
 			l = l.Clone()
 			l.Owner, l.CheckpointOwner = met.Owner, met.CheckpointOwner
 		default:
@@ -56,13 +56,13 @@ func (s *Store) Renew(ctx context.Context, l Lease) (Lease, bool, error) {
 	return l, false, nil
 }
 
-// renewal is what a refused renewal turns out to be.
-type renewal uint8
+// refusal is what the refusal of a renewal turns out to mean.
+type refusal uint8
 
 const (
-	lost    renewal = iota
-	renewed         // our own write took effect, only its answer was lost
-	handOff         // ours, but a hand-off has begun
+	refusedLost    refusal = iota
+	refusedRenewed         // our own write had taken effect, its answer was lost
+	refusedHandOff         // the lease is ours, but a hand-off has begun
 )
 
 // afterRenewal says what it means that the renewal of l was refused by the item
@@ -75,20 +75,20 @@ const (
 //	counter one ahead of ours                    renewed
 //	counter as ours, a hand-off we don't know    handOff
 //	anything else                                lost
-func afterRenewal(l, met Lease, found bool) renewal {
+func afterRenewal(l, met Lease, found bool) refusal {
 	switch {
 	case !found:
-		return lost
+		return refusedLost
 	case met.HandOffPending() && met.CheckpointOwner == met.Owner:
-		return lost
+		return refusedLost
 	case met.ActualOwner() == "" || met.ActualOwner() != l.ActualOwner():
-		return lost
+		return refusedLost
 	case met.Counter == l.Counter+1:
-		return renewed
+		return refusedRenewed
 	case met.Counter == l.Counter && met.HandOffPending() && !l.HandOffPending():
-		return handOff
+		return refusedHandOff
 	default:
-		return lost
+		return refusedLost
 	}
 }
 

@@ -1,6 +1,3 @@
-// Package ddb is what every package that talks to DynamoDB shares: the classes
-// of errors, the set-up of the lease table and its index, and the number of
-// scan segments.
 package ddb
 
 import (
@@ -53,3 +50,9 @@ func ConditionFailed(err error) (old map[string]types.AttributeValue, failed boo
 	}
 	return nil, false
 }
+
+// Denied reports whether err says that the caller has no permission for the
+// call.
+func Denied(err error) bool { return Code(err) == "AccessDeniedException" }
+
+func notFound(err error) bool { return Code(err) == "ResourceNotFoundException" }
