@@ -14,9 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -47,14 +44,7 @@ func (c *capture) Do(r *http.Request) (*http.Response, error) {
 func sentBy(t *testing.T, multiStream bool, act func(context.Context, *Store)) (operation string, body []byte) {
 	t.Helper()
 	c := new(capture)
-	client := dynamodb.New(dynamodb.Options{
-		Region:       "us-east-1",
-		BaseEndpoint: aws.String("http://capture"),
-		HTTPClient:   c,
-		Credentials:  credentials.NewStaticCredentialsProvider("key", "secret", ""),
-		Retryer:      aws.NopRetryer{},
-	})
-	act(t.Context(), NewStore(StoreConfig{Client: client, Table: "t", MultiStream: multiStream, Segments: 1}))
+	act(t.Context(), NewStore(StoreConfig{Client: clientOf(c), Table: testTable, MultiStream: multiStream, Segments: 1}))
 	require.Len(t, c.bodies, 1)
 	return c.operations[0], c.bodies[0]
 }

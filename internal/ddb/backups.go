@@ -23,7 +23,7 @@ func (t *Table) enableBackups(ctx context.Context) error {
 	}
 	what := "enable point-in-time recovery of table " + t.cfg.Table
 	var refused error
-	done, err := poll(ctx, backupsTimeout, steadily(tablePoll), func(ctx context.Context) (bool, error) {
+	done, err := poll(ctx, backupsTimeout, steadily(time.Second), func(ctx context.Context) (bool, error) {
 		_, err := Call(ctx, t.cfg.RequestTimeout, what, func(ctx context.Context) (*dynamodb.UpdateContinuousBackupsOutput, error) {
 			return t.cfg.Client.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
 				TableName:                        &t.cfg.Table,

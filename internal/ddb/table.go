@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	tableTimeout = 600 * time.Second // KCL's
-	tablePoll    = time.Second
+	tableTimeout = 600 * time.Second // KCL's; a table with an index takes about 20 s
+	tablePoll    = 500 * time.Millisecond
 )
 
 // TableConfig says how the lease table is to be. Of an existing table only
@@ -92,9 +92,15 @@ func (t *Table) Prepare(ctx context.Context) (TableInfo, error) {
 		if desc, err = t.describe(ctx); err != nil {
 			return false, err
 		}
+		if desc == nil {
+			if err := t.create(ctx); err != nil {
+				return false, err
+			}
+			if desc, err = t.describe(ctx); err != nil {
+				return false, err
+			}
+		}
 		switch state(desc) {
-		case absent:
-			return false, t.create(ctx)
 		case usable:
 			return true, checkKey(desc)
 		case unusable:
@@ -131,17 +137,16 @@ func (t *Table) Prepare(ctx context.Context) (TableInfo, error) {
 type tableState uint8
 
 const (
-	absent   tableState = iota
-	changing            // on its way to another state
+	changing tableState = iota // on its way to another state, or not there yet
 	usable
 	unusable // and will not change by itself
 )
 
-// state says what can be done with a table; nil is one that does not exist. A
-// table that is being deleted is waited for, then created anew.
+// state says what can be done with a table; nil is one that does not exist, or
+// not show yet. A table that is being deleted is waited for, then created anew.
 func state(desc *types.TableDescription) tableState {
 	if desc == nil {
-		return absent
+		return changing
 	}
 	switch desc.TableStatus {
 	case types.TableStatusActive, types.TableStatusUpdating:
