@@ -99,6 +99,14 @@ type Batch struct {
 	// Behind is how far the batch's end is from the shard's tip
 	// (MillisBehindLatest); 0 means caught up.
 	Behind time.Duration
+	// ReceivedAt is when the batch came from Kinesis; it may have waited since
+	// for the processor.
+	ReceivedAt time.Time
+	// AtShardEnd is set on the last batch of a closed shard: ShardEnded comes
+	// next. An empty last batch is not delivered.
+	AtShardEnd bool
+	// ChildShards are the shards that follow this one, on its last batch only.
+	ChildShards []string
 	Checkpointer
 }
 

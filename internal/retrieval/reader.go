@@ -1,0 +1,128 @@
+package retrieval
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/metrics"
+)
+
+// Client is what is called of Kinesis.
+type Client interface {
+	GetShardIterator(context.Context, *kinesis.GetShardIteratorInput, ...func(*kinesis.Options)) (*kinesis.GetShardIteratorOutput, error)
+	GetRecords(context.Context, *kinesis.GetRecordsInput, ...func(*kinesis.Options)) (*kinesis.GetRecordsOutput, error)
+	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput, ...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
+	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error)
+}
+
+// NoPrefetch is the MaxPending of a reader that calls GetRecords only when its
+// consumer waits for a batch.
+const NoPrefetch = -1
+
+const (
+	defaultMaxRecords     = 10000
+	defaultIdleTime       = 1500 * time.Millisecond
+	defaultRequestTimeout = 30 * time.Second
+	defaultMaxPending     = 4
+	defaultMaxBytes       = 8 << 20
+	defaultMaxRecordCount = 30000
+)
+
+// Config is what all shards of a worker share. Zero fields take KCL's defaults.
+type Config struct {
+	Client Client
+	// Budget bounds the memory of all shards. Default: one of its own, of
+	// [DefaultBudget].
+	Budget *Budget
+
+	// MaxRecords is the Limit of GetRecords: 1 to 10,000. Default 10,000.
+	MaxRecords int
+	// IdleTime is the least time between two GetRecords calls for a shard, 200 ms
+	// or more. Default 1500 ms.
+	IdleTime time.Duration
+	// ReducedTPSThreshold makes calls at most this often while the shard's tip is
+	// nearer than this. Default 0: off.
+	ReducedTPSThreshold time.Duration
+	// RequestTimeout ends a call. Default 30 s.
+	RequestTimeout time.Duration
+
+	// MaxPending, MaxRecordCount and MaxBytes bound what is fetched ahead for a
+	// shard: batches, records and bytes of data. A call is made when nothing is
+	// queued or all three are below their bound, so one response may exceed them.
+	// Defaults 4, 30,000 and 8 MiB. MaxPending may be [NoPrefetch].
+	MaxPending     int
+	MaxRecordCount int
+	MaxBytes       int
+
+	// TimeoutsToIgnore is how many calls in a row may get no answer in time
+	// before that is worth a warning. Default 0.
+	TimeoutsToIgnore int
+
+	Logger  *slog.Logger
+	Metrics metrics.Recorder
+
+	// Random returns a number in [0, 1). Default [rand.Float64].
+	Random func() float64
+}
+
+// Reader opens shards for reading.
+type Reader struct {
+	cfg Config
+	// found has the streams that were read once, so that a later "not found"
+	// tells of a deletion and not of a wrong name.
+	found sync.Map // string of the StreamIdentifier → struct{}
+}
+
+// NewReader returns a Reader. It makes no call.
+func NewReader(cfg Config) *Reader {
+	setDefault(&cfg.MaxRecords, defaultMaxRecords)
+	setDefault(&cfg.IdleTime, defaultIdleTime)
+	setDefault(&cfg.RequestTimeout, defaultRequestTimeout)
+	setDefault(&cfg.MaxPending, defaultMaxPending)
+	setDefault(&cfg.MaxRecordCount, defaultMaxRecordCount)
+	setDefault(&cfg.MaxBytes, defaultMaxBytes)
+	if cfg.Budget == nil {
+		cfg.Budget = NewBudget(0)
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Float64
+	}
+	return &Reader{cfg: cfg}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Shard says what to read and from where.
+type Shard struct {
+	Stream  kcl.StreamIdentifier
+	ShardID string
+	// Checkpoint is the lease's: a sequence number, to begin at (not behind) it,
+	// or a sentinel.
+	Checkpoint kcl.Position
+	// Timestamp is where AT_TIMESTAMP begins: it is not stored in the lease. If
+	// it is zero, reading begins at TRIM_HORIZON, lest records be lost.
+	Timestamp time.Time
+}
+
+// Dimensions returns those that KCL splits the figures of a shard by.
+func Dimensions(stream kcl.StreamIdentifier, shardID string) []metrics.Dimension {
+	dims := []metrics.Dimension{metrics.Shard(shardID)}
+	if stream.CreationEpoch != 0 {
+		dims = append(dims, metrics.Stream(stream.String()))
+	}
+	return dims
+}
