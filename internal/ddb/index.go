@@ -2,7 +2,6 @@ package ddb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,9 +22,9 @@ const ownerAttribute = "leaseOwner"
 const (
 	// indexTimeout is KCL's. DynamoDB takes 8 to 17 minutes whatever the size.
 	indexTimeout = 3600 * time.Second
-	// refusalsTimeout bounds how long refused requests for the index are taken
-	// as a sign that somebody else makes it, though none shows.
-	refusalsTimeout = 60 * time.Second
+	// invalidTimeout bounds how long a request for the index that DynamoDB calls
+	// invalid is taken as a sign that somebody else makes it, though none shows.
+	invalidTimeout = 60 * time.Second
 )
 
 // indexPoll asks every second in the first minute, when an index that somebody
@@ -54,62 +53,104 @@ func indexProjection() *types.Projection {
 // ACTIVE may not do so for some minutes. That another worker has asked for the
 // index already, or that the table is busy, means waiting, not failing.
 func (t *Table) PrepareIndex(ctx context.Context) error {
-	var refused error          // the last answer to our request for the index
-	var refusedSince time.Time // zero while nothing was refused
-	waiting := false
-	ready, err := poll(ctx, indexTimeout, indexPoll, func(ctx context.Context) (bool, error) {
-		desc, err := t.describe(ctx)
-		if err != nil {
-			return false, t.tolerate(ctx, err)
-		}
-		if desc == nil {
-			return false, fmt.Errorf("index of table %s: the table does not exist: %w", t.cfg.Table, kcl.ErrInvalidState)
-		}
-		status, err := indexStatus(desc)
-		if err != nil {
-			return false, err
-		}
-		switch status {
-		case types.IndexStatusActive, types.IndexStatusUpdating:
-			return t.indexAnswers(ctx)
-		case "":
-			refused, err = t.requestIndex(ctx, desc)
-			switch {
-			case err != nil:
-				return false, err
-			case refused == nil:
-				refusedSince = time.Time{}
-			case refusedSince.IsZero():
-				refusedSince = time.Now()
-			case time.Since(refusedSince) > refusalsTimeout && !errors.Is(refused, kcl.ErrThrottled):
-				return false, refused
-			}
-		default:
-			refusedSince = time.Time{}
-		}
-		if !waiting {
-			waiting = true
-			t.log.InfoContext(ctx, "waiting for the index of lease owners", "index", OwnerIndex)
-		}
-		return false, nil
-	})
+	w := indexWait{Table: t}
+	ready, err := poll(ctx, indexTimeout, indexPoll, w.look)
 	if err == nil && !ready {
-		err = fmt.Errorf("index %s of table %s is not ACTIVE after %s: %w", OwnerIndex, t.cfg.Table, indexTimeout, kcl.ErrDependency)
-		if refused != nil {
-			err = fmt.Errorf("%w; it was refused last by: %w", err, refused)
+		err = fmt.Errorf("index %s of table %s is not ready after %s: %w", OwnerIndex, t.cfg.Table, indexTimeout, kcl.ErrDependency)
+		if w.last != nil {
+			err = fmt.Errorf("%w; last failure: %w", err, w.last)
 		}
 	}
 	return err
 }
 
-// tolerate passes on what no waiting helps against: a missing permission, and
-// the end of ctx.
-func (t *Table) tolerate(ctx context.Context, err error) error {
-	if Denied(err) || ctx.Err() != nil {
-		return err
+// indexWait is a [Table.PrepareIndex] under way.
+type indexWait struct {
+	*Table
+	waiting bool      // and has said so
+	invalid time.Time // since when requests for the index are called invalid; zero if they are not
+	last    error     // a failure that was waited over
+}
+
+func (w *indexWait) look(ctx context.Context) (ready bool, err error) {
+	desc, err := w.describe(ctx)
+	switch {
+	case Denied(err) || ctx.Err() != nil:
+		return false, err
+	case err != nil:
+		w.last = err
+		return false, nil
+	case desc == nil:
+		return false, fmt.Errorf("index of table %s: the table does not exist: %w", w.cfg.Table, kcl.ErrInvalidState)
 	}
-	t.log.DebugContext(ctx, "look at the index failed", "err", err)
-	return nil
+	status, err := indexStatus(desc)
+	if err != nil {
+		return false, err
+	}
+	if status == types.IndexStatusActive || status == types.IndexStatusUpdating {
+		if ready, err := w.answers(ctx); ready || err != nil {
+			return ready, err
+		}
+	}
+	if status == "" {
+		if err := w.request(ctx, desc); err != nil {
+			return false, err
+		}
+	}
+	if !w.waiting {
+		w.waiting = true
+		w.log.InfoContext(ctx, "waiting for the index of lease owners", "index", OwnerIndex)
+	}
+	return false, nil
+}
+
+// request asks for the index. Refusals that may mean that somebody is about it,
+// or that the table is busy, are waited over: what DynamoDB answers is not the
+// same in every phase of a build.
+func (w *indexWait) request(ctx context.Context, desc *types.TableDescription) error {
+	_, err := Call(ctx, w.cfg.RequestTimeout, "add index "+OwnerIndex+" to table "+w.cfg.Table, func(ctx context.Context) (*dynamodb.UpdateTableOutput, error) {
+		return w.cfg.Client.UpdateTable(ctx, w.indexInput(desc))
+	})
+	switch Code(err) {
+	case "ResourceInUseException", "LimitExceededException", "ThrottlingException":
+		w.last, w.invalid = err, time.Time{}
+		return nil
+	case "ValidationException":
+		if w.last = err; w.invalid.IsZero() {
+			w.invalid = time.Now()
+		}
+		if time.Since(w.invalid) <= invalidTimeout {
+			return nil
+		}
+	}
+	if err == nil {
+		w.invalid = time.Time{}
+		w.log.InfoContext(ctx, "index of lease owners requested, which takes DynamoDB some minutes", "index", OwnerIndex)
+	}
+	return err
+}
+
+// answers queries the index for an owner that does not exist. Only the answer
+// that the index is not there, or that it may not be read, counts as no.
+func (w *indexWait) answers(ctx context.Context) (bool, error) {
+	_, err := Call(ctx, w.cfg.RequestTimeout, "query index "+OwnerIndex+" of table "+w.cfg.Table, func(ctx context.Context) (*dynamodb.QueryOutput, error) {
+		return w.cfg.Client.Query(ctx, &dynamodb.QueryInput{
+			TableName:                 &w.cfg.Table,
+			IndexName:                 aws.String(OwnerIndex),
+			KeyConditionExpression:    aws.String("#owner = :nobody"),
+			ExpressionAttributeNames:  map[string]string{"#owner": ownerAttribute},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":nobody": &types.AttributeValueMemberS{Value: "-"}},
+			Limit:                     aws.Int32(1),
+		})
+	})
+	switch {
+	case IndexNotReady(err):
+		w.last = err
+		return false, nil
+	case Denied(err) || ctx.Err() != nil:
+		return false, err
+	}
+	return true, nil
 }
 
 // IndexActive reports whether the table exists and its index of owners is
@@ -140,24 +181,6 @@ func indexStatus(desc *types.TableDescription) (types.IndexStatus, error) {
 	return "", nil
 }
 
-// requestIndex asks for the index. Refusals that may mean that somebody is
-// about it, or that the table is busy, are returned as refused: what DynamoDB
-// answers is not the same in every phase of a build.
-func (t *Table) requestIndex(ctx context.Context, desc *types.TableDescription) (refused, err error) {
-	_, err = Call(ctx, t.cfg.RequestTimeout, "add index "+OwnerIndex+" to table "+t.cfg.Table, func(ctx context.Context) (*dynamodb.UpdateTableOutput, error) {
-		return t.cfg.Client.UpdateTable(ctx, t.indexInput(desc))
-	})
-	switch Code(err) {
-	case "ResourceInUseException", "LimitExceededException", "ThrottlingException", "ValidationException":
-		t.log.DebugContext(ctx, "request for the index refused", "index", OwnerIndex, "err", err)
-		return err, nil
-	}
-	if err == nil {
-		t.log.InfoContext(ctx, "index of lease owners requested, which takes DynamoDB some minutes", "index", OwnerIndex)
-	}
-	return nil, err
-}
-
 // indexInput gives the index of a provisioned table what the table itself has:
 // writes to the table are throttled when those to its index are.
 func (t *Table) indexInput(desc *types.TableDescription) *dynamodb.UpdateTableInput {
@@ -176,28 +199,4 @@ func (t *Table) indexInput(desc *types.TableDescription) *dynamodb.UpdateTableIn
 			},
 		}},
 	}
-}
-
-// indexAnswers queries the index for an owner that does not exist. Only the
-// answer that the index is not there counts as no.
-func (t *Table) indexAnswers(ctx context.Context) (bool, error) {
-	_, err := Call(ctx, t.cfg.RequestTimeout, "query index "+OwnerIndex+" of table "+t.cfg.Table, func(ctx context.Context) (*dynamodb.QueryOutput, error) {
-		return t.cfg.Client.Query(ctx, &dynamodb.QueryInput{
-			TableName:                 &t.cfg.Table,
-			IndexName:                 aws.String(OwnerIndex),
-			KeyConditionExpression:    aws.String("#owner = :nobody"),
-			ExpressionAttributeNames:  map[string]string{"#owner": ownerAttribute},
-			ExpressionAttributeValues: map[string]types.AttributeValue{":nobody": &types.AttributeValueMemberS{Value: "-"}},
-			Limit:                     aws.Int32(1),
-		})
-	})
-	switch {
-	case IndexNotReady(err):
-		return false, nil
-	case err != nil:
-		if err := t.tolerate(ctx, err); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
 }
