@@ -39,9 +39,6 @@ type Answer struct {
 	ContentType string
 	Header      http.Header // further headers, or nil
 	Body        []byte
-	// Stream, if set, replaces Body: it writes frames until it returns or ctx
-	// ends, each write flushed to the client.
-	Stream func(ctx context.Context, write func([]byte) error) error
 	// Err is the error that Body tells of, for counters and logs.
 	Err *Error
 }
@@ -116,3 +113,18 @@ func OK(c Codec, out any) Answer {
 	a.Body = b
 	return a
 }
+
+// Info describes a call that is about to run.
+type Info struct {
+	Caller
+	Service   string
+	Operation string
+	Resources []string
+}
+
+// Interceptor stands between the decoding of a call and its execution. It may
+// wait, answer without run, call run and answer something else, or return an
+// error, which the client sees as a broken connection. It must call run at most
+// once; run may be called after the interceptor has returned, for a call that
+// lands late.
+type Interceptor func(ctx context.Context, info Info, run func() Answer) (Answer, error)

@@ -1,0 +1,49 @@
+# Targets; `make help` lists them.
+GO ?= go
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 5s
+
+.PHONY: help
+help: ## List the targets.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+.PHONY: test
+test: ## Run all tests. Needs nothing but Go.
+	$(GO) test ./...
+
+.PHONY: check
+check: fmt vet staticcheck race fuzz ## Formatting, vet, staticcheck, the race detector, short fuzzing, every benchmark once.
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./... > /dev/null
+
+.PHONY: fmt
+fmt: ## Fail if gofmt would change a file.
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
+
+.PHONY: vet
+vet: ## go vet.
+	$(GO) vet ./...
+
+.PHONY: staticcheck
+staticcheck: ## staticcheck, pinned.
+	$(GO) run $(STATICCHECK) ./...
+
+.PHONY: race
+race: ## All tests under the race detector.
+	$(GO) test -race ./...
+
+.PHONY: fuzz
+fuzz: ## Each fuzz target for FUZZTIME (5s).
+	@$(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./... | while read -r pkg dir; do \
+		for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go 2>/dev/null | sed 's/^func //'); do \
+			echo "fuzz $$pkg $$f"; \
+			$(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) "$$pkg" > /tmp/kcl-fuzz.log 2>&1 || { cat /tmp/kcl-fuzz.log; exit 1; }; \
+		done; \
+	done
+
+.PHONY: bench
+bench: ## Run the benchmarks.
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: demo
+demo: ## Run the example consumer on the embedded AWS.
+	$(GO) run ./examples/consumer

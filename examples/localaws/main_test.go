@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/stretchr/testify/require"
+)
+
+// An SDK pointed at the port finds the streams asked for, each call is logged,
+// and the program ends when it is told to.
+func TestServesUntilStopped(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		done <- run(ctx, []string{"-addr", "127.0.0.1:0", "-stream", "orders:3", "-log"}, w, io.Discard)
+		w.Close()
+	}()
+	lines := bufio.NewScanner(r)
+	require.True(t, lines.Scan())
+	url, ok := strings.CutPrefix(lines.Text(), "ready ")
+	require.True(t, ok, lines.Text())
+
+	logged := make(chan []string, 1)
+	go func() {
+		var all []string
+		for lines.Scan() {
+			all = append(all, lines.Text())
+		}
+		logged <- all
+	}()
+	client := kinesis.New(kinesis.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String(url),
+		Credentials: credentials.NewStaticCredentialsProvider("someone", "secret", ""),
+	})
+	out, err := client.ListShards(ctx, &kinesis.ListShardsInput{StreamName: aws.String("orders")})
+	require.NoError(t, err)
+	require.Len(t, out.Shards, 3)
+
+	stop()
+	require.NoError(t, <-done)
+	all := <-logged
+	require.Len(t, all, 1)
+	require.Contains(t, all[0], "someone kinesis.ListShards orders 200")
+}
+
+func TestRefusesBadFlags(t *testing.T) {
+	for _, args := range [][]string{
+		{"-stream", "orders"}, {"-stream", "orders:0"}, {"-stream", ":4"}, {"-stream", "orders:many"},
+		{"orders:4"}, {"-addr", "nowhere:http:1"},
+	} {
+		require.Error(t, run(t.Context(), args, io.Discard, io.Discard), "%q", args)
+	}
+}

@@ -1,0 +1,30 @@
+// Package kcltest is Amazon Kinesis Data Streams and Amazon DynamoDB in this
+// process: what a consumer built on this library needs of them, for its tests,
+// for demonstrations and for simulation.
+//
+// It speaks the services' own protocols, so that unmodified AWS SDK clients of
+// any language talk to it: Go clients through memory ([AWS.Config]), which also
+// works inside a [testing/synctest] bubble, all others over cleartext HTTP/1.1
+// or HTTP/2 with prior knowledge ([AWS.Server]).
+//
+//	aws := kcltest.New(kcltest.Options{})
+//	aws.CreateStream("orders", 4)
+//	client := kinesis.NewFromConfig(aws.Config("test"))
+//
+// All state is in memory. Time is package time's, so it is virtual in a bubble:
+// an iterator then expires after five virtual minutes.
+//
+// # What is there
+//
+// DynamoDB: tables, their indexes and life cycle, tags, continuous backups,
+// deletion protection; items, conditions in the expression form and in the
+// older one, queries, scans, batches, transactions. Not there: local indexes,
+// streams, time to live, PartiQL, global tables.
+//
+// Kinesis: streams and their life cycle, shards, resharding, puts, iterators,
+// reads, listings with every filter, quotas, retention. Not there: enhanced
+// fan-out.
+//
+// Signatures are read but not verified: the access key id names the client, the
+// credential's scope the region.
+package kcltest

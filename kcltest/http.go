@@ -1,0 +1,131 @@
+package kcltest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/go-kcl/kcl/internal/emu/wire"
+)
+
+// credentials signs as accessKey. The secret is never checked.
+func credentials(accessKey string) aws.CredentialsProvider {
+	return aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: accessKey, SecretAccessKey: "secret", Source: "kcltest"}, nil
+	})
+}
+
+// memoryClient carries requests to an AWS without a network. It works in the
+// caller's goroutine.
+type memoryClient struct {
+	aws   *AWS
+	name  string
+	calls atomic.Uint64
+}
+
+// Do implements aws.HTTPClient.
+func (c *memoryClient) Do(r *http.Request) (*http.Response, error) {
+	ctx := r.Context()
+	body, err := readBody(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.travel(ctx); err != nil {
+		return nil, err
+	}
+	ans, err := c.aws.serve(ctx, r, body, c.name)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err // carried out, but the caller has gone
+	}
+	return &http.Response{
+		Status:        http.StatusText(ans.Status),
+		StatusCode:    ans.Status,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        ans.Header,
+		ContentLength: int64(len(ans.Body)),
+		Body:          io.NopCloser(bytes.NewReader(ans.Body)),
+		Request:       r,
+	}, nil
+}
+
+// travel waits for the latency of the client's next call. Its nanoseconds
+// differ by client and call, so that no two calls of a bubble arrive at one
+// instant, where only the Go scheduler would order them.
+func (c *memoryClient) travel(ctx context.Context) error {
+	mean := c.aws.opts.Latency
+	if mean <= 0 {
+		return ctx.Err()
+	}
+	h := fnv.New64a()
+	h.Write([]byte(c.name))
+	rng := rand.New(rand.NewPCG(c.aws.opts.Seed^h.Sum64(), c.calls.Add(1)))
+	return sleep(ctx, mean/2+time.Duration(rng.Int64N(int64(mean)+1)))
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func readBody(r io.ReadCloser) ([]byte, error) {
+	if r == nil {
+		return nil, nil
+	}
+	b, err := io.ReadAll(io.LimitReader(r, maxBody+1))
+	return b, errors.Join(err, r.Close())
+}
+
+// Handler returns the services as an http.Handler, for a server of the caller's
+// own. It tells them apart by the header X-Amz-Target.
+func (a *AWS) Handler() http.Handler { return http.HandlerFunc(a.handle) }
+
+// Server returns an HTTP server, not yet listening, that takes HTTP/1.1 and
+// HTTP/2 with prior knowledge, both without TLS. The caller sets its address, or
+// gives it a listener, and shuts it down.
+func (a *AWS) Server() *http.Server {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetUnencryptedHTTP2(true)
+	return &http.Server{Handler: a.Handler(), Protocols: p, ReadHeaderTimeout: 10 * time.Second}
+}
+
+func (a *AWS) handle(w http.ResponseWriter, r *http.Request) {
+	body, err := readBody(r.Body)
+	if err != nil {
+		return // the client has gone
+	}
+	ans, err := a.serve(r.Context(), r, body, "")
+	if err != nil {
+		a.log.Debug("connection broken on purpose", "err", err)
+		panic(http.ErrAbortHandler)
+	}
+	write(w, ans)
+}
+
+func write(w http.ResponseWriter, ans wire.Answer) {
+	h := w.Header()
+	for k, v := range ans.Header {
+		h[k] = v
+	}
+	w.WriteHeader(ans.Status)
+	_, _ = w.Write(ans.Body) // a client that has gone is no matter of ours
+}
