@@ -1,0 +1,215 @@
+package shardsync
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-kcl/kcl"
+)
+
+// script is a client whose ListShards answers come from a function; its other
+// calls are those of the embedded nil client.
+type script struct {
+	Client
+	list  func(n int, in *kinesis.ListShardsInput) (*kinesis.ListShardsOutput, error)
+	calls []*kinesis.ListShardsInput
+	at    []time.Time
+}
+
+func (s *script) ListShards(ctx context.Context, in *kinesis.ListShardsInput, _ ...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error) {
+	s.calls = append(s.calls, in)
+	s.at = append(s.at, time.Now())
+	return s.list(len(s.calls), in)
+}
+
+func detector(c Client) *Detector {
+	return NewDetector(DetectorConfig{Client: c, Stream: kcl.StreamIdentifier{Name: "s", ARN: "arn:aws:kinesis:us-east-1:123456789012:stream/s"}, Logger: slog.New(slog.DiscardHandler)})
+}
+
+func page(token string, ids ...string) *kinesis.ListShardsOutput {
+	out := new(kinesis.ListShardsOutput)
+	if token != "" {
+		out.NextToken = aws.String(token)
+	}
+	for _, id := range ids {
+		out.Shards = append(out.Shards, types.Shard{
+			ShardId:             aws.String(id),
+			HashKeyRange:        &types.HashKeyRange{StartingHashKey: aws.String("0"), EndingHashKey: aws.String("9")},
+			SequenceNumberRange: &types.SequenceNumberRange{StartingSequenceNumber: aws.String("1")},
+		})
+	}
+	return out
+}
+
+var errLimit = &types.LimitExceededException{Message: aws.String("slow down")}
+
+// shard-sync#1: page two is named by its token alone.
+func TestListPages(t *testing.T) {
+	c := &script{list: func(n int, _ *kinesis.ListShardsInput) (*kinesis.ListShardsOutput, error) {
+		if n == 1 {
+			return page("more", "a", "b"), nil
+		}
+		return page("", "c"), nil
+	}}
+	got, err := detector(c).List(t.Context(), Filter(kcl.Latest))
+	require.NoError(t, err)
+	require.Len(t, got, 3)
+	assert.Equal(t, "c", got[2].ID)
+	require.Len(t, c.calls, 2)
+	assert.Equal(t, &kinesis.ListShardsInput{
+		StreamName: aws.String("s"), StreamARN: aws.String("arn:aws:kinesis:us-east-1:123456789012:stream/s"),
+		ShardFilter: &types.ShardFilter{Type: types.ShardFilterTypeAtLatest},
+	}, c.calls[0])
+	assert.Equal(t, &kinesis.ListShardsInput{NextToken: aws.String("more")}, c.calls[1])
+}
+
+// shard-sync#2: a page is tried so often and no more, with pauses whose sum stays
+// within what KCL would wait.
+func TestListThrottledToTheEnd(t *testing.T) {
+	for _, attempts := range []int{0, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &script{list: func(int, *kinesis.ListShardsInput) (*kinesis.ListShardsOutput, error) { return nil, errLimit }}
+			d := NewDetector(DetectorConfig{Client: c, Stream: kcl.StreamIdentifier{Name: "s"}, Attempts: attempts, Logger: slog.New(slog.DiscardHandler)})
+			start := time.Now()
+			_, err := d.List(t.Context(), nil)
+			var limited *types.LimitExceededException
+			require.ErrorAs(t, err, &limited)
+			want := 50
+			if attempts > 0 {
+				want = attempts
+			}
+			assert.Len(t, c.calls, want)
+			assert.LessOrEqual(t, time.Since(start), time.Duration(want)*3*time.Second)
+			for i := 1; i < len(c.at); i++ {
+				assert.Greater(t, c.at[i].Sub(c.at[i-1]), time.Duration(0), "no two calls without a pause")
+			}
+		})
+	}
+}
+
+// shard-sync#3: throttling passes; the count begins anew with each page.
+func TestListThrottledForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &script{list: func(n int, _ *kinesis.ListShardsInput) (*kinesis.ListShardsOutput, error) {
+			switch {
+			case n == 50:
+				return page("more", "a"), nil
+			case n == 99:
+				return page("", "b"), nil
+			default:
+				return nil, errLimit
+			}
+		}}
+		got, err := detector(c).List(t.Context(), nil)
+		require.NoError(t, err)
+		assert.Len(t, got, 2)
+		assert.Len(t, c.calls, 99)
+	})
+}
+
+// shard-sync#4,5,6: what ends a listing at once, and that each is told apart.
+func TestListErrors(t *testing.T) {
+	denied := errors.New("AccessDeniedException")
+	cases := []struct {
+		name string
+		err  error
+		want error
+	}{
+		{"being created", &types.ResourceInUseException{}, ErrStreamNotActive},
+		{"no such stream", &types.ResourceNotFoundException{}, ErrStreamNotFound},
+		{"a timeout", context.DeadlineExceeded, context.DeadlineExceeded},
+		{"anything else", denied, denied},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := &script{list: func(int, *kinesis.ListShardsInput) (*kinesis.ListShardsOutput, error) { return nil, c.err }}
+			got, err := detector(s).List(t.Context(), nil)
+			require.ErrorIs(t, err, c.want)
+			assert.Nil(t, got)
+			assert.ErrorContains(t, err, "stream s")
+			assert.Len(t, s.calls, 1, "no second try")
+		})
+	}
+}
+
+// shard-sync#6: a context that ends during a pause ends the listing.
+func TestListHonoursContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		stop := errors.New("stop")
+		c := &script{list: func(n int, _ *kinesis.ListShardsInput) (*kinesis.ListShardsOutput, error) {
+			if n == 3 {
+				cancel(stop)
+			}
+			return nil, errLimit
+		}}
+		_, err := detector(c).List(ctx, nil)
+		require.ErrorIs(t, err, stop)
+		assert.Len(t, c.calls, 3)
+	})
+}
+
+// A call that never returns is given up after its timeout.
+func TestListCallTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &hanging{}
+		start := time.Now()
+		_, err := detector(c).List(t.Context(), nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, time.Minute, time.Since(start))
+	})
+}
+
+type hanging struct{ Client }
+
+func (hanging) ListShards(ctx context.Context, _ *kinesis.ListShardsInput, _ ...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// shard-sync#7: a client that answers nothing at all is asked no more often than
+// a throttled one.
+func TestListEmptyAnswers(t *testing.T) {
+	c := &script{list: func(int, *kinesis.ListShardsInput) (*kinesis.ListShardsOutput, error) { return nil, nil }}
+	_, err := detector(c).List(t.Context(), nil)
+	require.Error(t, err)
+	assert.Len(t, c.calls, 50)
+}
+
+// A token that expired, or a shard that came twice because the pages are of
+// different times, begins the listing anew; not for ever.
+func TestListBeginsAnew(t *testing.T) {
+	c := &script{list: func(n int, in *kinesis.ListShardsInput) (*kinesis.ListShardsOutput, error) {
+		switch n {
+		case 1:
+			return page("more", "a"), nil
+		case 2:
+			return nil, &types.ExpiredNextTokenException{}
+		case 3:
+			return page("more", "a"), nil
+		case 4:
+			return page("", "a"), nil
+		default:
+			return page("", "a", "b"), nil
+		}
+	}}
+	got, err := detector(c).List(t.Context(), nil)
+	require.NoError(t, err)
+	assert.Len(t, got, 2)
+	assert.NotNil(t, c.calls[2].StreamName)
+
+	c = &script{list: func(int, *kinesis.ListShardsInput) (*kinesis.ListShardsOutput, error) { return page("", "a", "a"), nil }}
+	_, err = detector(c).List(t.Context(), nil)
+	require.ErrorContains(t, err, "listed twice")
+	assert.Len(t, c.calls, 1+maxRestarts)
+}
