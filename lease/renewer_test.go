@@ -13,7 +13,10 @@ import (
 	"github.com/go-kcl/kcl/kcltest"
 )
 
-const testPeriod = 3308 * time.Millisecond
+const (
+	testPeriod = 3308 * time.Millisecond
+	tick       = time.Nanosecond
+)
 
 // leases#23
 func TestRenewalMovesTheCounterUntilAnotherOwns(t *testing.T) {
@@ -157,7 +160,7 @@ func TestTermThatIsOver(t *testing.T) {
 		token := a.token("s1")
 		time.Sleep(testTerm)
 		require.Len(t, a.Held(), 1, "exactly at its end the term still lasts")
-		time.Sleep(1)
+		time.Sleep(tick)
 		assert.Empty(t, a.Held())
 		assert.False(t, a.holds("s1"))
 
@@ -192,7 +195,7 @@ func TestExpiryIsToldAtOnce(t *testing.T) {
 		a.line.fail(-1, "UpdateItem", "", broken)
 		time.Sleep(testTerm)
 		assert.Equal(t, []string{"acquired s1"}, a.heard())
-		time.Sleep(1)
+		time.Sleep(tick)
 		assert.Equal(t, []string{"lost s1 expired"}, a.heard())
 	})
 }
@@ -211,7 +214,7 @@ func TestTermBeginsBeforeTheCall(t *testing.T) {
 		assert.Equal(t, began, l.Moved)
 		time.Sleep(testTerm - 2*time.Second)
 		assert.True(t, a.holds("s1"))
-		time.Sleep(1)
+		time.Sleep(tick)
 		assert.False(t, a.holds("s1"))
 	})
 	t.Run("also of the discovery that won the lease", func(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -309,5 +308,3 @@ func (l testLog) Write(b []byte) (int, error) {
 	l.t.Logf("%s", bytes.TrimRight(b, "\n"))
 	return len(b), nil
 }
-
-func sortedStrings(s []string) []string { return slices.Sorted(slices.Values(s)) }
