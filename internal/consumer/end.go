@@ -1,0 +1,169 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/retrieval"
+	"github.com/go-kcl/kcl/lease"
+	"github.com/go-kcl/kcl/metrics"
+)
+
+// mergePoll is how often the leases of a merge's parents are read while one is
+// missing; giveUpOdds is the chance, each time, of leaving the shard to another
+// worker instead. Both missing and both present are fine: one missing tells of
+// a lease table that is being mended, or broken.
+const (
+	mergePoll  = time.Second
+	giveUpOdds = 1.0 / 30
+)
+
+var (
+	// errInvalid: this worker cannot end the shard; another may.
+	errInvalid = errors.New("shard cannot be ended by this worker")
+	// errBlocked: not yet.
+	errBlocked = errors.New("one of the merged shards' leases is missing")
+)
+
+// endShard does what there is to do once the last record was processed, in this
+// order: children's leases, the lease's list of them, ShardEnded, SHARD_END. It
+// is false when the consumer is to leave before SHARD_END was stored.
+//
+// A hand-off does not stop it: the shard's end outranks that.
+func (l life) endShard(children []retrieval.Child) bool {
+	l.checkpoint.ReachEnd()
+	l.say(StateEnding, "prepares the shard's end")
+	ended, ok := l.prepareEnd(children)
+	if !ok || ended {
+		return ok
+	}
+	ok = l.until(l.running, kcl.CallbackShardEnded, StateEnding, func(ctx context.Context) error {
+		defer l.timed("ShutdownTask", "RecordProcessor.shutdown.Time", nil)()
+		return l.processor.ShardEnded(ctx)
+	})
+	return ok && l.storeEnd()
+}
+
+// prepareEnd repeats [life.prepareEndOnce] until it has succeeded.
+func (l life) prepareEnd(children []retrieval.Child) (ended, ok bool) {
+	for attempt := 1; ; attempt++ {
+		ended, err := l.prepareEndOnce(children)
+		if l.work.Err() != nil {
+			return false, false
+		}
+		wait, delay := l.work, l.tableRetry(attempt)
+		switch {
+		case err == nil:
+			return ended, true
+		case l.outOfHands(err):
+			return false, false
+		case errors.Is(err, errInvalid):
+			l.log.Warn("lease dropped", "lease", l.lease.Key, "err", err)
+			l.giveUp()
+			return false, false
+		case errors.Is(err, errBlocked):
+			wait, delay = l.running, mergePoll
+		}
+		l.failing(StateEnding, "cannot prepare the shard's end", attempt, err)
+		if !pause(wait, delay) {
+			return false, false
+		}
+	}
+}
+
+// prepareEndOnce may be repeated. It returns whether SHARD_END is stored
+// already.
+func (l life) prepareEndOnce(children []retrieval.Child) (ended bool, err error) {
+	if err := l.cfg.Leases.Confirm(l.work, l.lease.Key, l.lease.Token); err != nil {
+		return false, err
+	}
+	if len(children) == 1 {
+		if err := l.checkMerge(children[0]); err != nil {
+			return false, err
+		}
+	}
+	for _, child := range children {
+		if err := l.createChild(child); err != nil {
+			return false, err
+		}
+	}
+	if len(children) > 0 {
+		if err := l.cfg.Store.SetChildren(l.work, l.lease.Key, childIDs(children)); err != nil {
+			return false, err
+		}
+	}
+	row, found, err := l.cfg.Store.GetConsistent(l.work, l.lease.Key)
+	if err == nil && !found {
+		err = fmt.Errorf("%w: lease %s is gone from the table", errInvalid, l.lease.Key)
+	}
+	return row.Ended(), err
+}
+
+// checkMerge looks at the leases of a merge's parents.
+func (l life) checkMerge(child retrieval.Child) error {
+	scope := metrics.Scope{Recorder: l.cfg.Metrics, Operation: "ShutdownTask"}
+	if len(child.Parents) != 2 {
+		scope.Count("MissingMergeParent", 1, metrics.Summary)
+		return fmt.Errorf("%w: the only child %s names %d parents, not 2", errInvalid, child.ShardID, len(child.Parents))
+	}
+	var missing []string
+	for _, parent := range child.Parents {
+		_, found, err := l.cfg.Store.GetConsistent(l.work, l.info.Stream.LeaseKey(parent))
+		if err != nil {
+			return err
+		}
+		if !found {
+			missing = append(missing, parent)
+		}
+	}
+	if len(missing) != 1 {
+		return nil
+	}
+	scope.Count("MissingMergeParentLease", 1, metrics.Summary)
+	if l.cfg.Random() < giveUpOdds {
+		return fmt.Errorf("%w: the lease of %s is missing", errInvalid, missing[0])
+	}
+	return fmt.Errorf("%w: %s", errBlocked, missing[0])
+}
+
+// createChild creates the lease of a child shard, unless there is one. Whatever
+// the stream's initial position, a child is read from its beginning.
+func (l life) createChild(child retrieval.Child) error {
+	key := l.info.Stream.LeaseKey(child.ShardID)
+	if _, found, err := l.cfg.Store.GetConsistent(l.work, key); err != nil || found {
+		return err
+	}
+	start := time.Now()
+	_, err := l.cfg.Store.Create(l.work, lease.Lease{
+		Key: key, Stream: l.lease.Stream, ShardID: child.ShardID,
+		Checkpoint: kcl.AtTrimHorizon, Parents: slices.Clone(child.Parents), HashRange: child.HashRange,
+	})
+	scope := metrics.Scope{Recorder: l.cfg.Metrics, Operation: "ShutdownTask"}
+	scope.Done("CreateLease", start, err, metrics.Detailed)
+	created := 1.0
+	if err != nil {
+		created = 0
+	}
+	scope.Count("CreateLease_"+kcl.AtTrimHorizon.SequenceNumber+".Success", created, metrics.Detailed)
+	return err
+}
+
+// storeEnd stores SHARD_END.
+func (l life) storeEnd() bool {
+	for attempt := 1; l.work.Err() == nil; attempt++ {
+		err := l.checkpoint.End(l.work)
+		switch {
+		case err == nil:
+			return true
+		case l.outOfHands(err):
+			return false
+		}
+		l.failing(StateEnding, "cannot store SHARD_END", attempt, err)
+		pause(l.work, l.tableRetry(attempt))
+	}
+	return false
+}
