@@ -1,0 +1,19 @@
+package workermetrics
+
+import "slices"
+
+// javaExceptions are the places where our report differs from what real Java
+// workers send, on purpose. None changes what a Java worker reads.
+func javaExceptions(want *sentence) {
+	// The support code promises the single-table migration, which is not built
+	// yet: with it, Java leaders would migrate the tables.
+	want.Actions = slices.DeleteFunc(want.Actions, func(s string) bool {
+		return s == `SET sup = {"N":"1"}` || s == `SET slu = `+want.lut
+	})
+	// Nothing reads the item that comes back.
+	delete(want.Members, "ReturnValues")
+}
+
+// The deletion of a record could not be recorded, for it takes a day to become
+// due; TestDeleteRequests holds it to the letter. Java cannot delete a record
+// that does not say when it was written, and fails at it in every run.
