@@ -18,9 +18,10 @@ const (
 	slowParentPoll = 10 * time.Second
 
 	// A worker's consumers together may poll this often beyond KCL's interval,
-	// after a first lot: 900 read units an hour and 150 once.
-	pollsPerSecond = 0.5
-	firstPolls     = 300
+	// after a first lot: 720 read units an hour and 75 once, its part of what a
+	// worker may cost besides its leases.
+	pollsPerSecond = 0.4
+	firstPolls     = 150
 )
 
 // ParentPolls shares out a worker's reads of parents' leases, which cost read

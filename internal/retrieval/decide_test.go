@@ -43,11 +43,16 @@ func TestPause(t *testing.T) {
 		"thousandth failure is capped":            {history{called: true, failures: 1000}, 0, 0, maxBackoff},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, tc.want, pause(tc.history, now, idle, tc.threshold, tc.random))
+			cfg := Config{IdleTime: idle, ReducedTPSThreshold: tc.threshold, BytesPerSecond: defaultBytesPerSecond}
+			assert.Equal(t, tc.want, pause(tc.history, now, &cfg, tc.random))
 		})
 	}
 	t.Run("idle time longer than the cap", func(t *testing.T) {
-		assert.Equal(t, time.Minute, pause(history{called: true, failures: 3}, now, time.Minute, 0, 0))
+		assert.Equal(t, time.Minute, pause(history{called: true, failures: 3}, now, &Config{IdleTime: time.Minute}, 0))
+	})
+	t.Run("throughput not looked at", func(t *testing.T) {
+		h := history{called: true, lastOK: now, bytes: 10 << 20}
+		assert.Equal(t, idle, pause(h, now, &Config{IdleTime: idle, BytesPerSecond: -1}, 0))
 	})
 }
 

@@ -2,13 +2,8 @@ package retrieval
 
 import "time"
 
-const (
-	// maxBackoff bounds the wait after failures, unless the idle time is longer.
-	maxBackoff = 10 * time.Second
-	// shardBytesPerSecond is what the service lets be read from a shard; after a
-	// larger response it refuses calls until the excess is paid off.
-	shardBytesPerSecond = 2 << 20
-)
+// maxBackoff bounds the wait after failures, unless the idle time is longer.
+const maxBackoff = 10 * time.Second
 
 // history is what the pace of a shard's reading depends on.
 type history struct {
@@ -32,7 +27,8 @@ type history struct {
 //	                           the time the last response takes of the shard's throughput
 //
 // random is in [0, 1).
-func pause(h history, now time.Time, idle, threshold time.Duration, random float64) time.Duration {
+func pause(h history, now time.Time, cfg *Config, random float64) time.Duration {
+	idle := cfg.IdleTime
 	switch {
 	case !h.called:
 		return 0
@@ -48,9 +44,12 @@ func pause(h history, now time.Time, idle, threshold time.Duration, random float
 	case h.lastOK.IsZero():
 		return idle
 	}
-	want := max(idle, time.Duration(h.bytes)*time.Second/shardBytesPerSecond)
-	if h.behindKnown && h.behind < threshold {
-		want = max(want, threshold)
+	want := idle
+	if cfg.BytesPerSecond > 0 {
+		want = max(want, time.Duration(h.bytes)*time.Second/time.Duration(cfg.BytesPerSecond))
+	}
+	if h.behindKnown && h.behind < cfg.ReducedTPSThreshold {
+		want = max(want, cfg.ReducedTPSThreshold)
 	}
 	return max(0, want-now.Sub(h.lastOK))
 }

@@ -28,6 +28,7 @@ const NoPrefetch = -1
 const (
 	defaultMaxRecords     = 10000
 	defaultIdleTime       = 1500 * time.Millisecond
+	defaultBytesPerSecond = 2 << 20
 	defaultRequestTimeout = 30 * time.Second
 	defaultMaxPending     = 4
 	defaultMaxBytes       = 8 << 20
@@ -49,6 +50,10 @@ type Config struct {
 	// ReducedTPSThreshold makes calls at most this often while the shard's tip is
 	// nearer than this. Default 0: off.
 	ReducedTPSThreshold time.Duration
+	// BytesPerSecond is how fast the service lets a shard be read; after a larger
+	// response it refuses calls until the excess is paid off, so none is made
+	// before. Default 2 MiB; negative: no such pause.
+	BytesPerSecond int
 	// RequestTimeout ends a call. Default 30 s.
 	RequestTimeout time.Duration
 
@@ -83,6 +88,7 @@ type Reader struct {
 func NewReader(cfg Config) *Reader {
 	setDefault(&cfg.MaxRecords, defaultMaxRecords)
 	setDefault(&cfg.IdleTime, defaultIdleTime)
+	setDefault(&cfg.BytesPerSecond, defaultBytesPerSecond)
 	setDefault(&cfg.RequestTimeout, defaultRequestTimeout)
 	setDefault(&cfg.MaxPending, defaultMaxPending)
 	setDefault(&cfg.MaxRecordCount, defaultMaxRecordCount)
