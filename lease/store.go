@@ -99,7 +99,7 @@ func (s *Store) what(act, key string) string {
 	return act + " " + key + " in table " + s.table
 }
 
-func (s *Store) keyOf(key string) item { return item{attrKey: &str{Value: key}} }
+func keyItem(key string) item { return item{attrKey: &str{Value: key}} }
 
 // Create stores a new lease unless there is an item with its key, and reports
 // whether it did.
@@ -131,7 +131,7 @@ func (s *Store) GetConsistent(ctx context.Context, key string) (Lease, bool, err
 
 func (s *Store) get(ctx context.Context, key string, consistent bool) (Lease, bool, error) {
 	out, err := call(ctx, s, "get lease", key, func(ctx context.Context) (*dynamodb.GetItemOutput, error) {
-		in := &dynamodb.GetItemInput{TableName: &s.table, Key: s.keyOf(key)}
+		in := &dynamodb.GetItemInput{TableName: &s.table, Key: keyItem(key)}
 		if consistent {
 			in.ConsistentRead = aws.Bool(true)
 		}
@@ -185,7 +185,7 @@ func (s *Store) setMetadata(ctx context.Context, act, key string, w *write) erro
 // Delete deletes a lease, whatever its state. That there is none is no error.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	_, err := call(ctx, s, "delete lease", key, func(ctx context.Context) (*dynamodb.DeleteItemOutput, error) {
-		return s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &s.table, Key: s.keyOf(key)})
+		return s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &s.table, Key: keyItem(key)})
 	})
 	return err
 }
@@ -216,7 +216,7 @@ func (s *Store) DeleteIf(ctx context.Context, l Lease, cond DeleteCondition) (bo
 	_, err := call(ctx, s, "delete lease", l.Key, func(ctx context.Context) (*dynamodb.DeleteItemOutput, error) {
 		return s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 			TableName:                           &s.table,
-			Key:                                 s.keyOf(l.Key),
+			Key:                                 keyItem(l.Key),
 			ConditionExpression:                 w.condition(),
 			ExpressionAttributeNames:            w.names,
 			ExpressionAttributeValues:           w.attributeValues(),

@@ -265,3 +265,21 @@ func TestMovedIsReadBeforeTheCall(t *testing.T) {
 		assert.True(t, read.Moved.IsZero(), "a read does not know")
 	})
 }
+
+func TestSwitches(t *testing.T) {
+	for _, tc := range []struct {
+		owner, checkpointOwner string // before the lease is given to B
+		want                   bool
+	}{
+		{"", "", false},
+		{"A", "", true},
+		{"B", "", false},
+		{"B", "A", false}, // a hand-off that runs its course
+		{"C", "A", true},
+		{"A", "B", true},
+		{"", "B", true},
+		{"B", "B", true},
+	} {
+		assert.Equal(t, tc.want, switches(with(ownedLease(), tc.owner, tc.checkpointOwner), "B"), "(%s, %s)", tc.owner, tc.checkpointOwner)
+	}
+}

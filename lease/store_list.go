@@ -24,6 +24,8 @@ var ErrIndexNotReady = errors.New("index of lease owners is not ready")
 // When there are more, the others are logged at level Debug only.
 const maxBadKeys = 1000
 
+const maxSegmentReaders = 64
+
 // Snapshot is what a scan of the whole table found.
 type Snapshot struct {
 	Leases []Lease
@@ -92,10 +94,12 @@ func (s *Store) list(ctx context.Context, in *dynamodb.ScanInput, limit int) ([]
 }
 
 // Scan reads the whole table, all kinds of items, in segments that are read
-// concurrently. The first error ends the others and fails the scan.
+// concurrently, at most 64 at a time. The first error ends the others and fails
+// the scan.
 func (s *Store) Scan(ctx context.Context) (Snapshot, error) {
 	parts := make([]Snapshot, s.segments.Count(ctx))
 	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxSegmentReaders)
 	for i := range parts {
 		g.Go(func() error { return s.scanSegment(ctx, &parts[i], i, len(parts)) }) // ends with its segment or ctx
 	}

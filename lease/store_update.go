@@ -116,7 +116,7 @@ func (s *Store) update(ctx context.Context, act, key string, w *write, ret types
 	out, err := call(ctx, s, act, key, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
 		return s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName:                           &s.table,
-			Key:                                 s.keyOf(key),
+			Key:                                 keyItem(key),
 			UpdateExpression:                    w.update(),
 			ConditionExpression:                 w.condition(),
 			ExpressionAttributeNames:            w.names,

@@ -10,6 +10,10 @@ import (
 	"github.com/go-kcl/kcl"
 )
 
+// ErrUnsuitable says that a table, or its index, has the right name but cannot
+// serve. It wraps kcl.ErrInvalidState. Trying again does not help.
+var ErrUnsuitable = fmt.Errorf("unsuitable: %w", kcl.ErrInvalidState)
+
 // Error adds the class of a failed call to err: kcl.ErrThrottled,
 // kcl.ErrInvalidState or kcl.ErrDependency, besides what (an operation and the
 // table or item it was for). The SDK's error stays reachable. A failed

@@ -174,7 +174,7 @@ func indexStatus(desc *types.TableDescription) (types.IndexStatus, error) {
 		const want = ownerAttribute + " (HASH, S) + " + entity.LeaseTableKey + " (RANGE, S)"
 		if have := describeKey(ix.KeySchema, desc.AttributeDefinitions); have != want {
 			return "", fmt.Errorf("index %s of table %s cannot be the index of lease owners: its key is %s, not %s; delete it or use another table: %w",
-				OwnerIndex, aws.ToString(desc.TableName), have, want, kcl.ErrInvalidState)
+				OwnerIndex, aws.ToString(desc.TableName), have, want, ErrUnsuitable)
 		}
 		return ix.IndexStatus, nil
 	}

@@ -222,7 +222,7 @@ func checkKey(desc *types.TableDescription) error {
 	want := entity.LeaseTableKey + " (HASH, S)"
 	if have := describeKey(desc.KeySchema, desc.AttributeDefinitions); have != want {
 		return fmt.Errorf("table %s cannot be the lease table: its key is %s, not %s; another application's table has this name: %w",
-			aws.ToString(desc.TableName), have, want, kcl.ErrInvalidState)
+			aws.ToString(desc.TableName), have, want, ErrUnsuitable)
 	}
 	return nil
 }

@@ -298,6 +298,13 @@ func TestPoll(t *testing.T) {
 		assert.Equal(t, 2, checks)
 	})
 	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		done, err := poll(t.Context(), 2500*time.Millisecond, steadily(time.Second), func(context.Context) (bool, error) { return false, nil })
+		require.NoError(t, err)
+		assert.False(t, done)
+		assert.Equal(t, 2500*time.Millisecond, time.Since(start), "the last pause, cut short")
+	})
+	synctest.Test(t, func(t *testing.T) {
 		start, checks := time.Now(), 0
 		done, err := poll(t.Context(), time.Minute, steadily(time.Second), func(context.Context) (bool, error) {
 			checks++
