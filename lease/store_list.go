@@ -24,6 +24,8 @@ var ErrIndexNotReady = errors.New("index of lease owners is not ready")
 // When there are more, the others are logged at level Debug only.
 const maxBadKeys = 1000
 
+// maxSegmentReaders bounds the connections of a scan; KCL derives at most 32
+// segments, but any number can be configured.
 const maxSegmentReaders = 64
 
 // Snapshot is what a scan of the whole table found.
