@@ -204,6 +204,7 @@ func TestForeignIndex(t *testing.T) {
 		table := w.table("a", TableConfig{})
 		for _, err := range []error{table.PrepareIndex(t.Context()), second(table.IndexActive(t.Context()))} {
 			require.ErrorIs(t, err, kcl.ErrInvalidState)
+			require.ErrorIs(t, err, ErrUnsuitable)
 			require.ErrorContains(t, err, OwnerIndex)
 			require.ErrorContains(t, err, "table app")
 			require.ErrorContains(t, err, "team (HASH, S) + leaseKey (RANGE, S)", "what it is")

@@ -206,6 +206,7 @@ func TestPrepareRefusesAForeignTable(t *testing.T) {
 			w.create(f)
 			_, err := w.table("a", TableConfig{}).Prepare(t.Context())
 			require.ErrorIs(t, err, kcl.ErrInvalidState)
+			require.ErrorIs(t, err, ErrUnsuitable)
 			assert.ErrorContains(t, err, "table app")
 			assert.ErrorContains(t, err, name, "says what the key is")
 			assert.ErrorContains(t, err, "not leaseKey (HASH, S)", "and what it should be")
