@@ -25,7 +25,8 @@ type RecordProcessor interface {
 	Initialize(ctx context.Context, in *Initialization) error
 
 	// ProcessRecords is called with each batch, never with an empty one unless
-	// scheduler.Config.CallWithEmptyBatches is set. Nothing is checkpointed unless the
+	// scheduler.Config.CallProcessRecordsEvenForEmptyRecordList is
+	// set. Nothing is checkpointed unless the
 	// processor does it. On an error the batch, less what lies before the last
 	// checkpoint, is delivered again by default.
 	ProcessRecords(ctx context.Context, b *Batch) error

@@ -253,9 +253,9 @@ func (s *Syncer) create(ctx context.Context, shards []Shard, plan []lease.Lease)
 		}
 	}
 	created = int(n.Load())
-	if created > 0 || err != nil {
+	if created > 0 {
 		s.cfg.Logger.Info("leases created", "stream", s.cfg.Settings.Stream.String(),
-			"created", created, "planned", len(plan), "shards", len(shards), "err", err)
+			"created", created, "planned", len(plan), "shards", len(shards))
 	}
 	return created, err
 }

@@ -1,0 +1,161 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/coordinator"
+	"github.com/go-kcl/kcl/internal/ddb"
+	"github.com/go-kcl/kcl/metrics"
+	"github.com/go-kcl/kcl/shardsync"
+	"github.com/go-kcl/kcl/workermetrics"
+)
+
+// The name and version that calls to AWS carry in their user agent.
+const (
+	userAgent = "amazon-kinesis-client-library-go"
+	// Version is this library's.
+	Version = "0.1.0"
+)
+
+// clients returns the configured clients, or makes them.
+func (s *Scheduler) clients() (*kinesis.Client, *dynamodb.Client) {
+	agent := awsmiddleware.AddUserAgentKeyValue(userAgent, Version)
+	k, d := s.cfg.Kinesis, s.cfg.DynamoDB
+	if k == nil {
+		k = kinesis.NewFromConfig(s.cfg.AWS, func(o *kinesis.Options) { o.APIOptions = append(slices.Clone(o.APIOptions), agent) })
+	}
+	if d == nil {
+		d = dynamodb.NewFromConfig(s.cfg.AWS, func(o *dynamodb.Options) { o.APIOptions = append(slices.Clone(o.APIOptions), agent) })
+	}
+	return k, d
+}
+
+// join makes this process a worker of the fleet. Each attempt goes through all
+// steps; what an earlier one did is found done.
+func (s *Scheduler) join(values context.Context) (*worker, error) {
+	ctx, cancel := context.WithCancel(values)
+	defer cancel()
+	defer context.AfterFunc(s.stopping, cancel)()
+
+	k, d := s.clients()
+	table := ddb.NewTable(ddb.TableConfig{
+		Client: d, Table: s.cfg.Table.Name, RequestTimeout: s.cfg.Leases.RequestTimeout,
+		BillingMode: s.cfg.Table.BillingMode, ReadCapacity: s.cfg.Table.ReadCapacity, WriteCapacity: s.cfg.Table.WriteCapacity,
+		DeletionProtection: s.cfg.Table.DeletionProtection, PITR: s.cfg.Table.PointInTimeRecovery, Tags: s.cfg.Table.Tags,
+		Created: s.cfg.Table.Created, Logger: s.log,
+	})
+	reporter := workermetrics.NewReporter(workermetrics.ReporterConfig{
+		Store: workermetrics.NewStore(workermetrics.StoreConfig{
+			Client: d, Table: s.cfg.Table.Name, Period: s.cfg.Leases.WorkerReportInterval, RequestTimeout: s.cfg.Leases.RequestTimeout,
+		}),
+		Worker: s.cfg.WorkerIdentifier, Logger: s.cfg.Logger, Metrics: s.cfg.Metrics,
+	})
+
+	var (
+		info ddb.TableInfo
+		err  error
+	)
+	for attempt := 1; ; attempt++ {
+		if info, err = s.attempt(ctx, k, d, table, reporter); err == nil {
+			break
+		}
+		if ctx.Err() != nil || attempt >= s.cfg.MaxInitializationAttempts || isFatal(err) {
+			break
+		}
+		s.log.Warn("start failed, will be tried again", "attempt", attempt, "err", err)
+		if !sleep(ctx, s.cfg.SchedulerInitializationBackoff) {
+			break
+		}
+	}
+	started := 0.0
+	if err == nil {
+		started = 1
+	}
+	metrics.Scope{Recorder: s.cfg.Metrics, Operation: "Scheduler:Initialize"}.Count("Initialize.Success", started, metrics.Summary)
+	if err != nil {
+		return nil, fmt.Errorf("worker %s could not start: %w", s.cfg.WorkerIdentifier, err)
+	}
+	return newWorker(values, s, k, d, info, reporter)
+}
+
+// attempt is one try to join.
+func (s *Scheduler) attempt(ctx context.Context, k *kinesis.Client, d *dynamodb.Client, table *ddb.Table, reporter *workermetrics.Reporter) (ddb.TableInfo, error) {
+	info, err := table.Prepare(ctx)
+	if err != nil {
+		return info, err
+	}
+	state := coordinator.NewStore(coordinator.StoreConfig{Client: d, Table: s.cfg.Table.Name, RequestTimeout: s.cfg.Leases.RequestTimeout, Logger: s.log})
+	err = state.Start(ctx, coordinator.StartConfig{
+		Worker: s.cfg.WorkerIdentifier, LegacyTable: coordinator.LegacyTableName(s.cfg.Application), NoLegacyTables: s.cfg.NoLegacyTables,
+	})
+	if err != nil {
+		return info, err
+	}
+	if err := s.checkStream(ctx, k); err != nil {
+		return info, err
+	}
+	if err := table.PrepareIndex(ctx); err != nil {
+		return info, err
+	}
+	return info, reporter.Report(ctx)
+}
+
+// checkStream finds a misspelt stream before anything waits for it. A role that
+// may not describe the stream does without.
+func (s *Scheduler) checkStream(ctx context.Context, k *kinesis.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Polling.RequestTimeout)
+	defer cancel()
+	in := &kinesis.DescribeStreamSummaryInput{StreamName: &s.stream.Stream.Name}
+	if s.stream.Stream.ARN != "" {
+		in.StreamARN = &s.stream.Stream.ARN
+	}
+	_, err := k.DescribeStreamSummary(ctx, in)
+	switch ddb.Code(err) {
+	case "ResourceNotFoundException":
+		return fmt.Errorf("stream %s: %w: %w", s.stream.Stream, shardsync.ErrStreamNotFound, err)
+	case "AccessDeniedException", "LimitExceededException":
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("stream %s: %w: %w", s.stream.Stream, kcl.ErrDependency, err)
+	}
+	return nil
+}
+
+// isFatal reports whether an error will still be there at the next try.
+func isFatal(err error) bool {
+	switch {
+	case errors.Is(err, coordinator.ErrRefused),
+		errors.Is(err, shardsync.ErrStreamNotFound),
+		errors.Is(err, ddb.ErrUnsuitable):
+		return true
+	}
+	switch ddb.Code(err) {
+	case "AccessDeniedException", "UnrecognizedClientException", "InvalidSignatureException",
+		"IncompleteSignature", "MissingAuthenticationTokenException", "MissingAuthenticationToken",
+		"InvalidClientTokenId", "ExpiredTokenException", "OptInRequired":
+		return true
+	}
+	return false
+}
+
+// sleep waits and reports whether ctx is still alive.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,141 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-kcl/kcl/internal/consumer"
+	"github.com/go-kcl/kcl/lease"
+)
+
+// acquired starts the consumer of a lease that this worker holds from now on.
+func (w *worker) acquired(l lease.Lease) {
+	t := &tenure{
+		lease:    l,
+		consumer: consumer.New(w.consuming, w.streamOf(l), l),
+		done:     make(chan struct{}),
+	}
+	w.mu.Lock()
+	w.tenures[l.Token] = t
+	draining, keep := w.draining, w.keep
+	w.mu.Unlock()
+	if draining {
+		t.consumer.Stop(keep)
+	}
+	go w.consume(t) // ends when its consumer does; leave waits for done
+}
+
+// consume runs a consumer to its end and sees to what follows from that.
+func (w *worker) consume(t *tenure) {
+	defer close(t.done)
+	ctx, cancel := context.WithCancelCause(w.values)
+	defer cancel(nil)
+	defer context.AfterFunc(w.s.hard, func() { cancel(context.Cause(w.s.hard)) })()
+
+	res := t.consumer.Run(ctx)
+	t.err = res.Err
+	if res.End == consumer.Ended {
+		w.shardEnded(ctx, t, res.Children)
+		return
+	}
+	w.forget(t)
+}
+
+func (w *worker) forget(t *tenure) {
+	w.mu.Lock()
+	delete(w.tenures, t.lease.Token)
+	w.mu.Unlock()
+}
+
+// shardEnded keeps the lease until it can be deleted, lets consumers that wait
+// for a parent look, and takes up the children that nobody has.
+func (w *worker) shardEnded(ctx context.Context, t *tenure, children []string) {
+	w.mu.Lock()
+	t.ended = true
+	_, held := w.tenures[t.lease.Token]
+	w.mu.Unlock()
+	if !held {
+		return
+	}
+	if l, ok := w.renewer.Get(t.lease.Key); ok && l.Token == t.lease.Token {
+		w.cleaner.Add(l)
+	} else {
+		w.forget(t)
+	}
+	for _, other := range w.list() {
+		other.consumer.Poke()
+	}
+	w.takeChildren(ctx, t, children)
+	w.assigner.Poke("a shard has ended")
+}
+
+// takeChildren assigns the children of an ended shard to this worker, so far as
+// nobody has them and there is room: they are read without a gap, and the leader
+// balances later. What fails here, the leader does.
+func (w *worker) takeChildren(ctx context.Context, t *tenure, children []string) {
+	stream := w.s.stream.Stream
+	for _, id := range children {
+		w.mu.Lock()
+		draining := w.draining
+		w.mu.Unlock()
+		if limit := w.cfg.Leases.MaxLeasesForWorker; draining || limit > 0 && len(w.renewer.Held()) >= limit {
+			return
+		}
+		key := stream.LeaseKey(id)
+		l, found, err := w.store.GetConsistent(ctx, key)
+		if err != nil || !found || l.Owner != "" || l.HandOffPending() || l.Ended() {
+			continue
+		}
+		start := time.Now()
+		mine, won, err := w.store.Assign(ctx, l, w.cfg.WorkerIdentifier, true)
+		if err != nil {
+			w.log.Debug("child not taken, is left to the leader", "lease", key, "err", err)
+			continue
+		}
+		if won {
+			mine.Moved = start
+			w.renewer.Adopt(mine)
+		}
+	}
+}
+
+// lost ends a tenure whose lease is no longer held.
+func (w *worker) lost(l lease.Lease, _ lease.Loss) {
+	w.mu.Lock()
+	t := w.tenures[l.Token]
+	ended := t != nil && t.ended
+	if ended {
+		delete(w.tenures, l.Token)
+	}
+	w.mu.Unlock()
+	if t != nil && !ended {
+		t.consumer.LeaseLost()
+	}
+}
+
+// handOffRequested has the consumer finish and transfer the lease.
+func (w *worker) handOffRequested(l lease.Lease) {
+	w.mu.Lock()
+	t := w.tenures[l.Token]
+	w.mu.Unlock()
+	if t != nil {
+		t.consumer.HandOff()
+	}
+}
+
+// live reports whether a tenure's consumer can still answer a hand-off. One that
+// has ended its shard needs not: the lease stays until it is cleaned up.
+func (w *worker) live(_, token string) bool {
+	w.mu.Lock()
+	t := w.tenures[token]
+	w.mu.Unlock()
+	if t == nil {
+		return false
+	}
+	select {
+	case <-t.done:
+		return t.ended
+	default:
+		return true
+	}
+}

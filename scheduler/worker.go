@@ -1,0 +1,262 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/coordinator/assignment"
+	"github.com/go-kcl/kcl/internal/consumer"
+	"github.com/go-kcl/kcl/internal/ddb"
+	"github.com/go-kcl/kcl/internal/retrieval"
+	"github.com/go-kcl/kcl/leader"
+	"github.com/go-kcl/kcl/lease"
+	"github.com/go-kcl/kcl/shardsync"
+	"github.com/go-kcl/kcl/workermetrics"
+)
+
+// reportEvery is how often consumers are asked whether they deliver.
+const reportEvery = time.Second
+
+// worker is a worker that has joined: its parts, and the consumers of the leases
+// it holds.
+type worker struct {
+	s   *Scheduler
+	cfg Config
+	log *slog.Logger
+	// values is what the callbacks' contexts descend from.
+	values context.Context
+
+	store      *lease.Store
+	renewer    *lease.Renewer
+	discoverer *lease.Discoverer
+	cleaner    *lease.Cleaner
+	decider    *leader.Decider
+	assigner   *assignment.Loop
+	auditor    *shardsync.Auditor
+	reporter   *workermetrics.Reporter
+	budget     *retrieval.Budget
+	consuming  consumer.Config
+
+	// loops are ended by endLoops, the leader's duties before them by endDuties.
+	loops, duties       sync.WaitGroup
+	loopsCtx, dutiesCtx context.Context
+	endLoops, endDuties context.CancelFunc
+
+	mu sync.Mutex
+	// Guarded by mu.
+	tenures  map[string]*tenure // by token
+	draining bool
+	keep     bool
+}
+
+// tenure is a lease that this worker holds and its consumer.
+type tenure struct {
+	lease    lease.Lease
+	consumer *consumer.Consumer
+	ended    bool          // SHARD_END is stored; the lease is held until it is cleaned up
+	done     chan struct{} // closed when the consumer has returned
+	err      error         // why the lease could not be left as it should; after done
+}
+
+func newWorker(values context.Context, s *Scheduler, k *kinesis.Client, d *dynamodb.Client, table ddb.TableInfo, reporter *workermetrics.Reporter) (*worker, error) {
+	c := s.cfg
+	w := &worker{
+		s: s, cfg: c, log: s.log, reporter: reporter,
+		values:  context.WithValue(values, callback{}, s),
+		tenures: make(map[string]*tenure),
+		budget:  retrieval.NewBudget(c.MaxBufferedBytes),
+	}
+	w.loopsCtx, w.endLoops = context.WithCancel(values)
+	w.dutiesCtx, w.endDuties = context.WithCancel(w.loopsCtx)
+
+	w.store = lease.NewStore(lease.StoreConfig{
+		Client: d, Table: c.Table.Name, ConsistentReads: c.Leases.ConsistentReads,
+		RequestTimeout: c.Leases.RequestTimeout, Segments: c.Leases.ScanSegments, Logger: s.log, Metrics: c.Metrics,
+	})
+	w.renewer = lease.NewRenewer(lease.RenewerConfig{
+		Store: w.store, Worker: c.WorkerIdentifier, FailoverTime: c.Leases.FailoverTime,
+		MaxRenewalThreads: c.Leases.MaxRenewals, HandOffTimeout: c.Leases.GracefulHandoffTimeout,
+		Live:   w.live,
+		Events: lease.Events{Acquired: w.acquired, Lost: w.lost, HandOffRequested: w.handOffRequested},
+		Logger: c.Logger, Metrics: c.Metrics,
+	})
+	w.discoverer = lease.NewDiscoverer(lease.DiscovererConfig{
+		Store: w.store, Renewer: w.renewer, Worker: c.WorkerIdentifier, FailoverTime: c.Leases.FailoverTime,
+		AssignmentInterval: c.Leases.AssignmentInterval, Provisioned: table.Provisioned,
+		MaxThreads: c.Leases.MaxRenewals, Logger: c.Logger, Metrics: c.Metrics,
+	})
+
+	detector := shardsync.NewDetector(shardsync.DetectorConfig{
+		Client: k, Stream: s.stream.Stream, Attempts: c.Shards.MaxListShardsAttempts,
+		Backoff: c.Shards.ListShardsBackoff, Timeout: c.Shards.ListShardsTimeout, Logger: s.log,
+	})
+	reader := retrieval.NewReader(readerConfig(c, k, w.budget))
+	w.cleaner = lease.NewCleaner(lease.CleanerConfig{
+		Store: w.store, Worker: c.WorkerIdentifier, Children: childrenOf(detector), Drop: w.renewer.Drop,
+		KeepCompleted: c.Leases.KeepFinished, Interval: c.Leases.CleanupInterval,
+		CompletedInterval: c.Leases.CompletedCleanupInterval, GarbageInterval: c.Leases.GarbageCleanupInterval, Logger: c.Logger,
+	})
+
+	var err error
+	w.decider, err = leader.New(leader.Config{
+		Client: d, Table: c.Table.Name, Worker: c.WorkerIdentifier,
+		Duration: c.Leader.LeaseDuration, Heartbeat: c.Leader.HeartbeatPeriod, Logger: c.Logger, Metrics: c.Metrics,
+	})
+	if err != nil {
+		return nil, err
+	}
+	settings := shardsync.Settings{
+		Stream: s.stream.Stream, Position: s.stream.Position, IgnoreUnexpectedChildren: c.Shards.IgnoreUnexpectedChildShards,
+	}
+	w.auditor = shardsync.NewAuditor(shardsync.AuditorConfig{
+		Syncer: shardsync.NewSyncer(shardsync.SyncerConfig{
+			Detector: detector, Store: w.store, Settings: settings, Logger: s.log, Metrics: c.Metrics,
+		}),
+		Detector: detector, Store: w.store, Settings: settings,
+		Interval: c.Shards.AuditorInterval, Confidence: c.Shards.AuditorConfidence,
+		Term: w.term, Created: func() { w.assigner.Poke("leases were created") },
+		Attempts: c.MaxInitializationAttempts, Backoff: c.SchedulerInitializationBackoff, Fatal: isFatal,
+		Logger: s.log, Metrics: c.Metrics,
+	})
+	w.assigner, err = assignment.New(assignment.Config{
+		Leases: w.store,
+		Workers: workermetrics.NewStore(workermetrics.StoreConfig{
+			Client: d, Table: c.Table.Name, Period: c.Leases.WorkerReportInterval, RequestTimeout: c.Leases.RequestTimeout,
+		}),
+		Leader: w.decider, Worker: c.WorkerIdentifier, FailoverTime: c.Leases.FailoverTime, Interval: c.Leases.AssignmentInterval,
+		Provisioned: table.Provisioned, MaxLeases: c.Leases.MaxLeasesForWorker, NoHandOff: c.Leases.NoGracefulHandoff,
+		HandOffTimeout: c.Leases.GracefulHandoffTimeout, ReportPeriod: c.Leases.WorkerReportInterval, StaleAge: c.Leases.StaleWorkerCleanup,
+		Scanned: func(t leader.Term, leases []lease.Lease) {
+			w.auditor.Offer(shardsync.Snapshot{Term: t.Number, Leases: leases})
+		},
+		Assigned: func(key string) { w.discoverer.Poke(key) },
+		Logger:   c.Logger, Metrics: c.Metrics,
+	})
+	if err != nil {
+		return nil, err
+	}
+	w.consuming = consumer.Config{
+		NewProcessor: c.NewProcessor, Handler: c.Handler, OnFailure: c.OnFailure,
+		CallWithEmptyBatches: c.CallProcessRecordsEvenForEmptyRecordList, WarnAfter: c.LogWarningForTaskAfter,
+		Leases: w.renewer, Store: w.store,
+		Open: func(ctx context.Context, shard retrieval.Shard) consumer.Source { return reader.Open(ctx, shard) },
+		StopWorker: func(cause error) {
+			s.stop(fmt.Errorf("%w: %w", errStopWorker, cause))
+		},
+		ParentPolls: new(consumer.ParentPolls),
+		Logger:      s.log, Metrics: c.Metrics,
+	}
+	return w, nil
+}
+
+func readerConfig(c Config, k *kinesis.Client, budget *retrieval.Budget) retrieval.Config {
+	pending := c.Polling.MaxPendingProcessRecordsInput
+	if c.Polling.NoPrefetch {
+		pending = retrieval.NoPrefetch
+	}
+	return retrieval.Config{
+		Client: k, Budget: budget, MaxRecords: c.Polling.MaxRecords, IdleTime: c.Polling.IdleTimeBetweenReads,
+		ReducedTPSThreshold: c.Polling.MillisBehindLatestThresholdForReducedTPS, RequestTimeout: c.Polling.RequestTimeout,
+		MaxPending: pending, MaxRecordCount: c.Polling.MaxBufferedRecords, MaxBytes: int(c.Polling.MaxBytes),
+		Logger: c.Logger, Metrics: c.Metrics,
+	}
+}
+
+func childrenOf(d *shardsync.Detector) func(context.Context, lease.Lease) ([]lease.Child, error) {
+	return func(ctx context.Context, l lease.Lease) ([]lease.Child, error) {
+		found, err := d.Children(ctx, l.ShardID)
+		children := make([]lease.Child, len(found))
+		for i, c := range found {
+			children[i] = lease.Child{ShardID: c.ID, Parents: c.Parents, HashRange: c.HashRange}
+		}
+		return children, err
+	}
+}
+
+// term returns a context for work as leader.
+func (w *worker) term(ctx context.Context) (context.Context, context.CancelFunc, bool) {
+	t, leading := w.decider.Leading()
+	if !leading {
+		return nil, nil, false
+	}
+	ctx, cancel := t.Context(ctx)
+	return ctx, cancel, true
+}
+
+// errStopWorker is in the cause of a stop that the failure policy asked for.
+var errStopWorker = errors.New("a failed callback stopped the worker")
+
+// serve runs the worker's loops until it is told to stop. It returns an error if
+// the worker stops by itself.
+func (w *worker) serve() error {
+	fatal := make(chan error, 1)
+	loop := func(wg *sync.WaitGroup, ctx context.Context, run func(context.Context)) {
+		wg.Go(func() { run(ctx) }) // ends with ctx; leave waits
+	}
+	loop(&w.loops, w.loopsCtx, w.renewer.Run)
+	loop(&w.loops, w.loopsCtx, w.discoverer.Run)
+	loop(&w.loops, w.loopsCtx, w.reporter.Run)
+	loop(&w.loops, w.loopsCtx, w.cleaner.Run)
+	loop(&w.loops, w.loopsCtx, w.watchConsumers)
+	loop(&w.duties, w.dutiesCtx, w.assigner.Run)
+	loop(&w.duties, w.dutiesCtx, func(ctx context.Context) {
+		if err := w.decider.Run(ctx); err != nil {
+			w.log.Warn("leader's lock could not be freed, will lapse", "err", err)
+		}
+	})
+	loop(&w.duties, w.dutiesCtx, func(ctx context.Context) {
+		if err := w.auditor.Run(ctx); err != nil {
+			fatal <- err
+		}
+	})
+	select {
+	case err := <-fatal:
+		return err
+	case <-w.s.stopping.Done():
+		if cause := context.Cause(w.s.stopping); errors.Is(cause, errStopWorker) {
+			return cause
+		}
+		return nil
+	}
+}
+
+// watchConsumers has consumers that deliver nothing say so.
+func (w *worker) watchConsumers(ctx context.Context) {
+	for sleep(ctx, reportEvery) {
+		now := time.Now()
+		for _, t := range w.list() {
+			t.consumer.Report(now)
+		}
+	}
+}
+
+// list returns the present tenures.
+func (w *worker) list() []*tenure {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]*tenure, 0, len(w.tenures))
+	for _, t := range w.tenures {
+		out = append(out, t)
+	}
+	return out
+}
+
+// shardNames lists the shards of tenures, for an error.
+func shardNames(ts []*tenure) []string {
+	names := make([]string, len(ts))
+	for i, t := range ts {
+		names[i] = t.lease.Key
+	}
+	return names
+}
+
+// position returns how the stream of a lease is read.
+func (w *worker) streamOf(lease.Lease) kcl.StreamConfig { return w.s.stream }
