@@ -1,11 +1,9 @@
 package expr
 
 import (
-	"errors"
 	"strconv"
 
 	"github.com/go-kcl/kcl/internal/emu/attr"
-	"github.com/go-kcl/kcl/internal/emu/wire"
 )
 
 // The service's limits for one expression.
@@ -306,12 +304,4 @@ func (p *parser) needsPath(function string) {
 func (p *parser) wrongType(operator string, kind attr.Kind) {
 	p.note(wrongOperand, "Incorrect operand type for operator or function; operator or function: "+
 		operator+", operand type: "+kind.String())
-}
-
-// message is the text of a ValidationException.
-func message(err error) string {
-	if e := (*wire.Error)(nil); errors.As(err, &e) {
-		return e.Message
-	}
-	return err.Error()
 }

@@ -49,7 +49,7 @@ func (p *parser) operandOf(f phrase) operand {
 		p.fail()
 		return operand{}
 	}
-	if f.operand.kind == byFunction && f.operand.name != "size" && functions[f.operand.name].operands > 0 {
+	if f.operand.kind == byFunction && f.operand.name != "size" {
 		p.misuse(f.operand.name)
 	}
 	return f.operand

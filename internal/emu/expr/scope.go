@@ -1,12 +1,14 @@
 package expr
 
 import (
+	"errors"
 	"iter"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/go-kcl/kcl/internal/emu/attr"
+	"github.com/go-kcl/kcl/internal/emu/wire"
 )
 
 // maxSubstitutions bounds the placeholders' names and values together, bytes.
@@ -119,4 +121,12 @@ func (s *scope) unused(tokens iter.Seq[string]) []string {
 
 func errUnused(member string, tokens []string) error {
 	return attr.Invalidf("Value provided in %s unused in expressions: keys: {%s}", member, strings.Join(tokens, ", "))
+}
+
+// message is the text of a ValidationException.
+func message(err error) string {
+	if e := (*wire.Error)(nil); errors.As(err, &e) {
+		return e.Message
+	}
+	return err.Error()
 }
