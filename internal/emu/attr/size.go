@@ -1,8 +1,5 @@
 package attr
 
-// MaxItemSize is the largest item, in bytes as [Item.Size] counts them.
-const MaxItemSize = 409_600
-
 // Size is the item's size in bytes: names and values.
 func (it Item) Size() int {
 	n := 0
