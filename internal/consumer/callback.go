@@ -65,8 +65,8 @@ const (
 	stopped // the shard; perhaps with it the worker
 )
 
-// judge asks the failure policy, logs, and acts upon StopWorker. callbacks that
-// are not repeated go by the log only.
+// judge asks the failure policy, logs, and acts upon StopWorker. Of a callback
+// that is not repeatable, the answer matters for nothing else.
 func (c *Consumer) judge(f kcl.Failure, repeatable bool) (verdict, time.Duration) {
 	f.Shard = c.info
 	action := c.ask(f)
@@ -122,27 +122,27 @@ func (c *Consumer) ask(f kcl.Failure) (action kcl.Action) {
 // until calls a callback until it returns nil, or the failure policy says to go
 // on without that. It is false when the consumer is to leave: because wait has
 // ended, the lease is lost, or the shard was stopped, which it waits out here.
-func (l life) until(wait context.Context, cb kcl.Callback, s State, f func(context.Context) error) bool {
-	for attempt := 1; l.work.Err() == nil; attempt++ {
+func (c *Consumer) until(work, wait, stay context.Context, cb kcl.Callback, s State, f func(context.Context) error) bool {
+	for attempt := 1; work.Err() == nil; attempt++ {
 		if attempt == 1 {
-			l.say(s, string(cb)+" is running")
+			c.say(s, string(cb)+" is running")
 		}
-		p, err := guard(func() error { return f(l.work) })
+		p, err := guard(func() error { return f(work) })
 		switch {
 		case err == nil:
 			return true
-		case l.outOfHands(err):
+		case c.outOfHands(work, err):
 			return false
 		}
-		v, delay := l.judge(kcl.Failure{Callback: cb, Err: err, Attempt: attempt, Panic: p}, true)
+		v, delay := c.judge(kcl.Failure{Callback: cb, Err: err, Attempt: attempt, Panic: p}, true)
 		switch v {
 		case skipped:
 			return true
 		case stopped:
-			l.park(cb, err)
+			c.park(stay, cb, err)
 			return false
 		}
-		l.sayFailing(s, string(cb)+" failed and is tried again", attempt, err)
+		c.sayFailing(s, string(cb)+" failed and is tried again", attempt, err)
 		if !pause(wait, delay) {
 			return false
 		}
@@ -152,12 +152,12 @@ func (l life) until(wait context.Context, cb kcl.Callback, s State, f func(conte
 
 // outOfHands reports whether a callback's error is nobody's concern: its
 // context was cancelled, or it has met the loss of the lease before we did.
-func (l life) outOfHands(err error) bool {
-	if l.work.Err() != nil {
+func (c *Consumer) outOfHands(work context.Context, err error) bool {
+	if work.Err() != nil {
 		return true
 	}
 	if errors.Is(err, kcl.ErrLeaseLost) {
-		l.giveUp()
+		c.giveUp()
 		return true
 	}
 	return false
@@ -165,8 +165,8 @@ func (l life) outOfHands(err error) bool {
 
 // park waits until the consumer is to leave. The lease stays held, so that no
 // other worker meets the same failure.
-func (l life) park(cb kcl.Callback, err error) {
-	l.closeSource()
-	l.sayFailing(StateStopped, "stopped by OnFailure after "+string(cb)+" failed", 1, err)
-	<-l.stay.Done()
+func (c *Consumer) park(stay context.Context, cb kcl.Callback, err error) {
+	c.closeSource()
+	c.sayFailing(StateStopped, "stopped by OnFailure after "+string(cb)+" failed", 1, err)
+	<-stay.Done()
 }

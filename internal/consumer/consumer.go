@@ -120,7 +120,8 @@ const (
 	HandedOver End = "handed over"
 	// Released: nobody owns the lease.
 	Released End = "released"
-	// Kept: the lease is held no longer, but still this worker's in the table.
+	// Kept: the lease is held no longer, but this worker's in the table, as asked
+	// or because of Err.
 	Kept End = "kept"
 )
 
@@ -163,47 +164,43 @@ func (c *Consumer) Run(ctx context.Context) Result {
 	defer endRunning()
 	defer endWork(nil)
 
-	l := life{c, base, work, running, stay}
-	res := l.live()
+	res, ended := c.live(work, running, stay)
+	if !ended {
+		res = c.leave(base, work)
+	}
 	c.say(StateDone, "")
 	return res
 }
 
-// life is the four contexts of one run; see the package's doc.
-type life struct {
-	*Consumer
-	base, work, running, stay context.Context
-}
-
-func (l life) live() Result {
-	if l.lease.Ended() {
-		return Result{End: Ended, Children: l.lease.Children}
+// live goes through the phases. It is false when the consumer is to leave
+// before the shard has ended.
+func (c *Consumer) live(work, running, stay context.Context) (res Result, ended bool) {
+	if c.lease.Ended() {
+		return Result{End: Ended, Children: c.lease.Children}, true
 	}
-	if !l.awaitParents() {
-		return l.leave()
+	if !c.awaitParents(stay) {
+		return Result{}, false
 	}
-	row, ok := l.readLease()
+	row, ok := c.readLease(stay)
 	if !ok {
-		return l.leave()
+		return Result{}, false
 	}
 	if row.Ended() {
-		return Result{End: Ended, Children: row.Children}
+		return Result{End: Ended, Children: row.Children}, true
 	}
-	src := l.open(row)
-	defer src.Close()
-
-	if !l.initialize(row) {
-		return l.leave()
+	c.open(stay, row)
+	if !c.initialize(work, stay, row) {
+		return Result{}, false
 	}
-	end, ok := l.process(src)
+	end, ok := c.process(work, stay)
 	if !ok {
-		return l.leave()
+		return Result{}, false
 	}
-	src.Close()
-	if !l.endShard(end.Children) {
-		return l.leave()
+	c.closeSource()
+	if !c.endShard(work, running, stay, end.Children) {
+		return Result{}, false
 	}
-	return Result{End: Ended, Children: childIDs(end.Children)}
+	return Result{End: Ended, Children: childIDs(end.Children)}, true
 }
 
 // giveUp drops a lease that this consumer can do nothing more with, so that

@@ -34,41 +34,41 @@ var (
 // is false when the consumer is to leave before SHARD_END was stored.
 //
 // A hand-off does not stop it: the shard's end outranks that.
-func (l life) endShard(children []retrieval.Child) bool {
-	l.checkpoint.ReachEnd()
-	l.say(StateEnding, "prepares the shard's end")
-	ended, ok := l.prepareEnd(children)
+func (c *Consumer) endShard(work, running, stay context.Context, children []retrieval.Child) bool {
+	c.checkpoint.ReachEnd()
+	c.say(StateEnding, "prepares the shard's end")
+	ended, ok := c.prepareEnd(work, running, children)
 	if !ok || ended {
 		return ok
 	}
-	ok = l.until(l.running, kcl.CallbackShardEnded, StateEnding, func(ctx context.Context) error {
-		defer l.timed("ShutdownTask", "RecordProcessor.shutdown.Time", nil)()
-		return l.processor.ShardEnded(ctx)
+	ok = c.until(work, running, stay, kcl.CallbackShardEnded, StateEnding, func(ctx context.Context) error {
+		defer c.timed("ShutdownTask", "RecordProcessor.shutdown.Time", nil)()
+		return c.processor.ShardEnded(ctx)
 	})
-	return ok && l.storeEnd()
+	return ok && c.storeEnd(work)
 }
 
-// prepareEnd repeats [life.prepareEndOnce] until it has succeeded.
-func (l life) prepareEnd(children []retrieval.Child) (ended, ok bool) {
+// prepareEnd repeats [Consumer.prepareEndOnce] until it has succeeded.
+func (c *Consumer) prepareEnd(work, running context.Context, children []retrieval.Child) (ended, ok bool) {
 	for attempt := 1; ; attempt++ {
-		ended, err := l.prepareEndOnce(children)
-		if l.work.Err() != nil {
+		ended, err := c.prepareEndOnce(work, children)
+		if work.Err() != nil {
 			return false, false
 		}
-		wait, delay := l.work, l.tableRetry(attempt)
+		wait, delay := work, c.tableRetry(attempt)
 		switch {
 		case err == nil:
 			return ended, true
-		case l.outOfHands(err):
+		case c.outOfHands(work, err):
 			return false, false
 		case errors.Is(err, errInvalid):
-			l.log.Warn("lease dropped", "lease", l.lease.Key, "err", err)
-			l.giveUp()
+			c.log.Warn("lease dropped", "lease", c.lease.Key, "err", err)
+			c.giveUp()
 			return false, false
 		case errors.Is(err, errBlocked):
-			wait, delay = l.running, mergePoll
+			wait, delay = running, mergePoll
 		}
-		l.failing(StateEnding, "cannot prepare the shard's end", attempt, err)
+		c.failing(work, StateEnding, "cannot prepare the shard's end", attempt, err)
 		if !pause(wait, delay) {
 			return false, false
 		}
@@ -77,42 +77,42 @@ func (l life) prepareEnd(children []retrieval.Child) (ended, ok bool) {
 
 // prepareEndOnce may be repeated. It returns whether SHARD_END is stored
 // already.
-func (l life) prepareEndOnce(children []retrieval.Child) (ended bool, err error) {
-	if err := l.cfg.Leases.Confirm(l.work, l.lease.Key, l.lease.Token); err != nil {
+func (c *Consumer) prepareEndOnce(ctx context.Context, children []retrieval.Child) (ended bool, err error) {
+	if err := c.cfg.Leases.Confirm(ctx, c.lease.Key, c.lease.Token); err != nil {
 		return false, err
 	}
 	if len(children) == 1 {
-		if err := l.checkMerge(children[0]); err != nil {
+		if err := c.checkMerge(ctx, children[0]); err != nil {
 			return false, err
 		}
 	}
 	for _, child := range children {
-		if err := l.createChild(child); err != nil {
+		if err := c.createChild(ctx, child); err != nil {
 			return false, err
 		}
 	}
 	if len(children) > 0 {
-		if err := l.cfg.Store.SetChildren(l.work, l.lease.Key, childIDs(children)); err != nil {
+		if err := c.cfg.Store.SetChildren(ctx, c.lease.Key, childIDs(children)); err != nil {
 			return false, err
 		}
 	}
-	row, found, err := l.cfg.Store.GetConsistent(l.work, l.lease.Key)
+	row, found, err := c.cfg.Store.GetConsistent(ctx, c.lease.Key)
 	if err == nil && !found {
-		err = fmt.Errorf("%w: lease %s is gone from the table", errInvalid, l.lease.Key)
+		err = fmt.Errorf("%w: lease %s is gone from the table", errInvalid, c.lease.Key)
 	}
 	return row.Ended(), err
 }
 
 // checkMerge looks at the leases of a merge's parents.
-func (l life) checkMerge(child retrieval.Child) error {
-	scope := metrics.Scope{Recorder: l.cfg.Metrics, Operation: "ShutdownTask"}
+func (c *Consumer) checkMerge(ctx context.Context, child retrieval.Child) error {
+	scope := metrics.Scope{Recorder: c.cfg.Metrics, Operation: "ShutdownTask"}
 	if len(child.Parents) != 2 {
 		scope.Count("MissingMergeParent", 1, metrics.Summary)
 		return fmt.Errorf("%w: the only child %s names %d parents, not 2", errInvalid, child.ShardID, len(child.Parents))
 	}
 	var missing []string
 	for _, parent := range child.Parents {
-		_, found, err := l.cfg.Store.GetConsistent(l.work, l.info.Stream.LeaseKey(parent))
+		_, found, err := c.cfg.Store.GetConsistent(ctx, c.info.Stream.LeaseKey(parent))
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (l life) checkMerge(child retrieval.Child) error {
 		return nil
 	}
 	scope.Count("MissingMergeParentLease", 1, metrics.Summary)
-	if l.cfg.Random() < giveUpOdds {
+	if c.cfg.Random() < giveUpOdds {
 		return fmt.Errorf("%w: the lease of %s is missing", errInvalid, missing[0])
 	}
 	return fmt.Errorf("%w: %s", errBlocked, missing[0])
@@ -132,17 +132,17 @@ func (l life) checkMerge(child retrieval.Child) error {
 
 // createChild creates the lease of a child shard, unless there is one. Whatever
 // the stream's initial position, a child is read from its beginning.
-func (l life) createChild(child retrieval.Child) error {
-	key := l.info.Stream.LeaseKey(child.ShardID)
-	if _, found, err := l.cfg.Store.GetConsistent(l.work, key); err != nil || found {
+func (c *Consumer) createChild(ctx context.Context, child retrieval.Child) error {
+	key := c.info.Stream.LeaseKey(child.ShardID)
+	if _, found, err := c.cfg.Store.GetConsistent(ctx, key); err != nil || found {
 		return err
 	}
 	start := time.Now()
-	_, err := l.cfg.Store.Create(l.work, lease.Lease{
-		Key: key, Stream: l.lease.Stream, ShardID: child.ShardID,
+	_, err := c.cfg.Store.Create(ctx, lease.Lease{
+		Key: key, Stream: c.lease.Stream, ShardID: child.ShardID,
 		Checkpoint: kcl.AtTrimHorizon, Parents: slices.Clone(child.Parents), HashRange: child.HashRange,
 	})
-	scope := metrics.Scope{Recorder: l.cfg.Metrics, Operation: "ShutdownTask"}
+	scope := metrics.Scope{Recorder: c.cfg.Metrics, Operation: "ShutdownTask"}
 	scope.Done("CreateLease", start, err, metrics.Detailed)
 	created := 1.0
 	if err != nil {
@@ -153,17 +153,17 @@ func (l life) createChild(child retrieval.Child) error {
 }
 
 // storeEnd stores SHARD_END.
-func (l life) storeEnd() bool {
-	for attempt := 1; l.work.Err() == nil; attempt++ {
-		err := l.checkpoint.End(l.work)
+func (c *Consumer) storeEnd(work context.Context) bool {
+	for attempt := 1; work.Err() == nil; attempt++ {
+		err := c.checkpoint.End(work)
 		switch {
 		case err == nil:
 			return true
-		case l.outOfHands(err):
+		case c.outOfHands(work, err):
 			return false
 		}
-		l.failing(StateEnding, "cannot store SHARD_END", attempt, err)
-		pause(l.work, l.tableRetry(attempt))
+		c.failing(work, StateEnding, "cannot store SHARD_END", attempt, err)
+		pause(work, c.tableRetry(attempt))
 	}
 	return false
 }

@@ -51,42 +51,42 @@ func (p *ParentPolls) take(n int, now time.Time) bool {
 
 // awaitParents waits until no parent's lease keeps the shard from being
 // processed. It is false when the consumer is to leave first.
-func (l life) awaitParents() bool {
-	open := slices.Clone(l.info.Parents)
+func (c *Consumer) awaitParents(stay context.Context) bool {
+	open := slices.Clone(c.info.Parents)
 	if len(open) == 0 {
-		return l.stay.Err() == nil
+		return stay.Err() == nil
 	}
 	var read time.Time
 	for failures := 0; ; {
-		if l.stay.Err() != nil {
+		if stay.Err() != nil {
 			return false
 		}
 		now := time.Now()
-		if now.Sub(read) >= slowParentPoll || l.cfg.ParentPolls.take(l.elsewhere(open), now) {
+		if now.Sub(read) >= slowParentPoll || c.cfg.ParentPolls.take(c.elsewhere(open), now) {
 			read = now
-			blocked, err := l.blockedBy(&open)
+			blocked, err := c.blockedBy(stay, &open)
 			switch {
 			case err != nil:
 				failures++
-				l.failing(StateWaiting, "cannot read its parents' leases", failures, err)
+				c.failing(stay, StateWaiting, "cannot read its parents' leases", failures, err)
 			case len(blocked) == 0:
 				return true
 			default:
 				failures = 0
-				l.say(StateWaiting, "waits for its parents to be processed to their end: "+strings.Join(blocked, ", "))
+				c.say(StateWaiting, "waits for its parents to be processed to their end: "+strings.Join(blocked, ", "))
 			}
 		}
-		if l.pauseOrPoke(parentPoll) {
+		if c.pauseOrPoke(stay, parentPoll) {
 			read = time.Time{}
 		}
 	}
 }
 
 // elsewhere returns how many of the shards' leases this worker does not hold.
-func (l life) elsewhere(shardIDs []string) int {
+func (c *Consumer) elsewhere(shardIDs []string) int {
 	n := 0
 	for _, id := range shardIDs {
-		if _, held := l.cfg.Leases.Get(l.info.Stream.LeaseKey(id)); !held {
+		if _, held := c.cfg.Leases.Get(c.info.Stream.LeaseKey(id)); !held {
 			n++
 		}
 	}
@@ -96,10 +96,10 @@ func (l life) elsewhere(shardIDs []string) int {
 // blockedBy returns which of the open parents' leases are not at SHARD_END. A
 // parent without a lease does not count. Those that have ended are taken out of
 // open, for that is final. What this worker holds itself it need not read.
-func (l life) blockedBy(open *[]string) ([]string, error) {
+func (c *Consumer) blockedBy(ctx context.Context, open *[]string) ([]string, error) {
 	var blocked []string
 	for _, parent := range slices.Clone(*open) {
-		p, found, err := l.parentLease(parent)
+		p, found, err := c.parentLease(ctx, parent)
 		if err != nil {
 			return nil, err
 		}
@@ -113,22 +113,22 @@ func (l life) blockedBy(open *[]string) ([]string, error) {
 	return blocked, nil
 }
 
-func (l life) parentLease(shardID string) (lease.Lease, bool, error) {
-	key := l.info.Stream.LeaseKey(shardID)
-	if p, held := l.cfg.Leases.Get(key); held {
+func (c *Consumer) parentLease(ctx context.Context, shardID string) (lease.Lease, bool, error) {
+	key := c.info.Stream.LeaseKey(shardID)
+	if p, held := c.cfg.Leases.Get(key); held {
 		return p, true, nil
 	}
-	return l.cfg.Store.Get(l.stay, key)
+	return c.cfg.Store.Get(ctx, key)
 }
 
-// pauseOrPoke waits for d, for stay to end, or for Poke; then it is true.
-func (l life) pauseOrPoke(d time.Duration) (poked bool) {
+// pauseOrPoke waits for d, for ctx, or for Poke; then it is true.
+func (c *Consumer) pauseOrPoke(ctx context.Context, d time.Duration) (poked bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-l.stay.Done():
-	case <-l.poked:
+	case <-ctx.Done():
+	case <-c.poked:
 		return true
 	}
 	return false

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"context"
 	"time"
 
 	"github.com/go-kcl/kcl"
@@ -11,21 +12,21 @@ import (
 
 // process hands batch after batch to the processor, and returns the shard's
 // last one. It is false when the consumer is to leave first.
-func (l life) process(src Source) (end *retrieval.Batch, ok bool) {
+func (c *Consumer) process(work, stay context.Context) (end *retrieval.Batch, ok bool) {
 	for {
-		l.say(StateReading, "")
-		b, err := src.Next(l.stay)
+		c.say(StateReading, "")
+		b, err := c.source.Next(stay)
 		if err != nil {
 			return nil, false
 		}
-		if l.stay.Err() != nil {
+		if stay.Err() != nil {
 			b.Release()
 			return nil, false
 		}
-		ok := l.deliver(b)
+		ok := c.deliver(work, stay, b)
 		b.Release()
 		switch {
-		case !ok, l.work.Err() != nil:
+		case !ok, work.Err() != nil:
 			return nil, false
 		case b.End:
 			return b, true
@@ -35,26 +36,29 @@ func (l life) process(src Source) (end *retrieval.Batch, ok bool) {
 
 // deliver hands one batch to the processor until it is done. It is false when
 // the consumer is to leave.
-func (l life) deliver(b *retrieval.Batch) bool {
-	l.observe(b)
-	scope := metrics.Scope{Recorder: l.cfg.Metrics, Operation: "ProcessTask", Dimensions: l.dims}
+func (c *Consumer) deliver(work, stay context.Context, b *retrieval.Batch) bool {
+	c.observe(b)
+	scope := metrics.Scope{Recorder: c.cfg.Metrics, Operation: "ProcessTask", Dimensions: c.dims}
 	scope.Count("RecordsProcessed", float64(len(b.Records)), metrics.Summary)
-	records := behind(b.Records, l.checkpoint.Last())
+	records := behind(b.Records, c.checkpoint.Last())
 	bytes := size(records)
 	scope.Add("DataBytesProcessed", float64(bytes), metrics.Bytes, metrics.Summary)
 	empty := len(records) == 0
-	if empty && (b.End || !l.cfg.CallWithEmptyBatches) {
+	if empty && (b.End || !c.cfg.CallWithEmptyBatches) {
 		scope.Done("", time.Now(), nil, metrics.Summary)
 		return true
 	}
-	l.cfg.Leases.Delivered(l.lease.Key, l.lease.Token, bytes)
+	c.cfg.Leases.Delivered(c.lease.Key, c.lease.Token, bytes)
 	for attempt := 1; ; attempt++ {
-		if !l.confirm() {
+		if !c.confirm(work, stay) {
 			return false
 		}
 		start := time.Now()
-		delivery := l.checkpoint.Deliver(lastPosition(records))
-		panicked, err := l.callProcessor(b, records, delivery)
+		delivery := c.checkpoint.Deliver(lastPosition(records))
+		if attempt == 1 {
+			c.say(StateProcessing, "the processor has the batch")
+		}
+		panicked, err := c.callProcessor(work, b, records, delivery)
 		scope.Done("", start, err, metrics.Summary)
 		if err == nil {
 			delivery.Accept()
@@ -62,7 +66,7 @@ func (l life) deliver(b *retrieval.Batch) bool {
 		}
 		done := doneBefore(records, err)
 		delivery.Fail(done)
-		if l.outOfHands(err) {
+		if c.outOfHands(work, err) {
 			return false
 		}
 		f := kcl.Failure{
@@ -72,68 +76,67 @@ func (l life) deliver(b *retrieval.Batch) bool {
 		if !empty {
 			f.First = records[0].Position
 		}
-		v, delay := l.judge(f, true)
-		rest := behind(behind(records, l.checkpoint.Last()), done)
+		v, delay := c.judge(f, true)
+		rest := behind(behind(records, c.checkpoint.Last()), done)
 		switch {
 		case v == stopped:
 			b.Release()
-			l.park(kcl.CallbackProcessRecords, err)
+			c.park(stay, kcl.CallbackProcessRecords, err)
 			return false
 		case v == skipped, !empty && len(rest) == 0:
 			delivery.Accept()
 			return true
 		}
-		l.sayFailing(StateRetrying, "ProcessRecords failed; the batch is delivered again", attempt, err)
+		c.sayFailing(StateRetrying, "ProcessRecords failed; the batch is delivered again", attempt, err)
 		if len(rest) < len(records) {
 			attempt = 0 // it is another call now
 		}
 		records = rest
-		if !pause(l.stay, delay) {
+		if !pause(stay, delay) {
 			return false
 		}
 	}
 }
 
-func (l life) callProcessor(b *retrieval.Batch, records []kcl.Record, delivery *checkpoint.Batch) (*kcl.Panic, error) {
+func (c *Consumer) callProcessor(work context.Context, b *retrieval.Batch, records []kcl.Record, delivery *checkpoint.Batch) (*kcl.Panic, error) {
 	batch := &kcl.Batch{
-		Shard: l.info, Records: records, Behind: b.Behind, ReceivedAt: b.ReceivedAt,
+		Shard: c.info, Records: records, Behind: b.Behind, ReceivedAt: b.ReceivedAt,
 		AtShardEnd: b.End, ChildShards: childIDs(b.Children), Checkpointer: delivery,
 	}
-	l.say(StateProcessing, "the processor has the batch")
-	defer l.timed("ProcessTask", "RecordProcessor.processRecords.Time", l.dims)()
-	return guard(func() error { return l.processor.ProcessRecords(l.work, batch) })
+	defer c.timed("ProcessTask", "RecordProcessor.processRecords.Time", c.dims)()
+	return guard(func() error { return c.processor.ProcessRecords(work, batch) })
 }
 
 // confirm makes sure that the lease is still ours, before records are handed
 // out.
-func (l life) confirm() bool {
+func (c *Consumer) confirm(work, stay context.Context) bool {
 	for attempt := 1; ; attempt++ {
-		err := l.cfg.Leases.Confirm(l.work, l.lease.Key, l.lease.Token)
+		err := c.cfg.Leases.Confirm(work, c.lease.Key, c.lease.Token)
 		if err == nil {
 			return true
 		}
-		if l.outOfHands(err) {
+		if c.outOfHands(work, err) {
 			return false
 		}
-		l.failing(StateProcessing, "cannot confirm its lease", attempt, err)
-		if !pause(l.stay, l.tableRetry(attempt)) {
+		c.failing(stay, StateProcessing, "cannot confirm its lease", attempt, err)
+		if !pause(stay, c.tableRetry(attempt)) {
 			return false
 		}
 	}
 }
 
 // observe takes down how far the shard is behind.
-func (l life) observe(b *retrieval.Batch) {
+func (c *Consumer) observe(b *retrieval.Batch) {
 	if !b.BehindKnown {
 		return
 	}
-	l.mu.Lock()
-	l.status.Behind, l.status.BehindKnown = b.Behind, true
-	l.mu.Unlock()
+	c.mu.Lock()
+	c.status.Behind, c.status.BehindKnown = b.Behind, true
+	c.mu.Unlock()
 	ms := float64(b.Behind) / float64(time.Millisecond)
-	shard := metrics.Scope{Recorder: l.cfg.Metrics, Operation: "ProcessTask", Dimensions: l.dims}
+	shard := metrics.Scope{Recorder: c.cfg.Metrics, Operation: "ProcessTask", Dimensions: c.dims}
 	shard.Add("MillisBehindLatest", ms, metrics.Milliseconds, metrics.Summary)
-	application := metrics.Scope{Recorder: l.cfg.Metrics, Operation: "ApplicationTracker"}
+	application := metrics.Scope{Recorder: c.cfg.Metrics, Operation: "ApplicationTracker"}
 	application.Add("MillisBehindLatest", ms, metrics.Milliseconds, metrics.Summary)
 }
 

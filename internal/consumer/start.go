@@ -14,22 +14,22 @@ import (
 
 // readLease reads where the shard is to be taken up. It is false when the
 // consumer is to leave.
-func (l life) readLease() (lease.Lease, bool) {
-	l.say(StateStarting, "reads its lease")
+func (c *Consumer) readLease(stay context.Context) (lease.Lease, bool) {
+	c.say(StateStarting, "reads its lease")
 	for attempt := 1; ; attempt++ {
-		row, found, err := l.cfg.Store.GetConsistent(l.stay, l.lease.Key)
+		row, found, err := c.cfg.Store.GetConsistent(stay, c.lease.Key)
 		switch {
-		case l.stay.Err() != nil:
+		case stay.Err() != nil:
 			return lease.Lease{}, false
 		case err == nil && found:
 			return row, true
 		case err == nil:
-			l.log.Warn("lease is gone from the table, dropped", "lease", l.lease.Key)
-			l.giveUp()
+			c.log.Warn("lease is gone from the table, dropped", "lease", c.lease.Key)
+			c.giveUp()
 			return lease.Lease{}, false
 		}
-		l.failing(StateStarting, "cannot read its lease", attempt, err)
-		if !pause(l.stay, l.tableRetry(attempt)) {
+		c.failing(stay, StateStarting, "cannot read its lease", attempt, err)
+		if !pause(stay, c.tableRetry(attempt)) {
 			return lease.Lease{}, false
 		}
 	}
@@ -37,24 +37,23 @@ func (l life) readLease() (lease.Lease, bool) {
 
 // open starts to read the shard, ahead of the processor's start, so that what
 // arrives meanwhile at a shard read from LATEST is not missed.
-func (l life) open(row lease.Lease) Source {
-	at := l.stream.Position.Timestamp()
+func (c *Consumer) open(stay context.Context, row lease.Lease) {
+	at := c.stream.Position.Timestamp()
 	if row.Checkpoint == kcl.AtTimestampSentinel && at.IsZero() {
-		l.log.Warn("lease begins at a timestamp that this worker was not given: it begins at TRIM_HORIZON",
-			"lease", l.lease.Key)
+		c.log.Warn("lease begins at a timestamp that this worker was not given: it begins at TRIM_HORIZON",
+			"lease", c.lease.Key)
 	}
 	ckpt := checkpoint.New(checkpoint.Config{
-		Leases: l.cfg.Leases, Key: l.lease.Key, Token: l.lease.Token,
-		Last: row.Checkpoint, Auto: l.cfg.Handler != nil,
-		Metrics: l.cfg.Metrics, Dimensions: l.dims,
+		Leases: c.cfg.Leases, Key: c.lease.Key, Token: c.lease.Token,
+		Last: row.Checkpoint, Auto: c.cfg.Handler != nil,
+		Metrics: c.cfg.Metrics, Dimensions: c.dims,
 	})
-	src := l.cfg.Open(l.stay, retrieval.Shard{
-		Stream: l.info.Stream, ShardID: l.info.ShardID, Checkpoint: row.Checkpoint, Timestamp: at,
+	src := c.cfg.Open(stay, retrieval.Shard{
+		Stream: c.info.Stream, ShardID: c.info.ShardID, Checkpoint: row.Checkpoint, Timestamp: at,
 	})
-	l.mu.Lock()
-	l.source, l.checkpoint = src, ckpt
-	l.mu.Unlock()
-	return src
+	c.mu.Lock()
+	c.source, c.checkpoint = src, ckpt
+	c.mu.Unlock()
 }
 
 func (c *Consumer) closeSource() {
@@ -67,35 +66,35 @@ func (c *Consumer) closeSource() {
 }
 
 // initialize makes the processor and initializes it.
-func (l life) initialize(row lease.Lease) bool {
-	if !l.until(l.stay, kcl.CallbackNew, StateStarting, l.newProcessor) {
+func (c *Consumer) initialize(work, stay context.Context, row lease.Lease) bool {
+	if !c.until(work, stay, stay, kcl.CallbackNew, StateStarting, c.newProcessor) {
 		return false
 	}
-	if l.stay.Err() != nil {
+	if stay.Err() != nil {
 		return false
 	}
-	in := &kcl.Initialization{Shard: l.info, Position: row.Checkpoint}
+	in := &kcl.Initialization{Shard: c.info, Position: row.Checkpoint}
 	if !row.Pending.IsZero() {
 		in.Pending = &kcl.PendingCheckpoint{Position: row.Pending, State: row.PendingState}
 	}
-	l.initialized = l.until(l.stay, kcl.CallbackInitialize, StateStarting, func(ctx context.Context) error {
-		defer l.timed("InitializeTask", "RecordProcessor.initialize.Time", nil)()
-		return l.processor.Initialize(ctx, in)
+	c.initialized = c.until(work, stay, stay, kcl.CallbackInitialize, StateStarting, func(ctx context.Context) error {
+		defer c.timed("InitializeTask", "RecordProcessor.initialize.Time", nil)()
+		return c.processor.Initialize(ctx, in)
 	})
-	return l.initialized
+	return c.initialized
 }
 
-func (l life) newProcessor(ctx context.Context) error {
-	if l.cfg.Handler != nil {
-		l.processor = handler{process: l.cfg.Handler}
+func (c *Consumer) newProcessor(ctx context.Context) error {
+	if c.cfg.Handler != nil {
+		c.processor = handler{process: c.cfg.Handler}
 		return nil
 	}
-	p, err := l.cfg.NewProcessor(ctx, l.info)
+	p, err := c.cfg.NewProcessor(ctx, c.info)
 	if err == nil && p == nil {
 		err = errors.New("it returned no processor")
 	}
 	if err == nil {
-		l.processor = p
+		c.processor = p
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package consumer
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -92,17 +91,18 @@ func (c *Consumer) sayFailing(s State, waiting string, attempts int, err error) 
 }
 
 // failing records that a call to the lease table failed, which is tried again
-// for as long as it takes. The first failure in a row is worth a line.
-func (l life) failing(s State, what string, attempts int, err error) {
-	if l.work.Err() != nil || errors.Is(err, context.Canceled) {
+// for as long as it takes. The first failure in a row is worth a line. That ctx
+// has ended is none.
+func (c *Consumer) failing(ctx context.Context, s State, what string, attempts int, err error) {
+	if ctx.Err() != nil {
 		return
 	}
-	l.sayFailing(s, what, attempts, err)
+	c.sayFailing(s, what, attempts, err)
 	level := slog.LevelDebug
 	if attempts == 1 {
 		level = slog.LevelWarn
 	}
-	l.log.Log(l.base, level, "shard is held up, tried again", "what", what, "attempts", attempts, "err", err)
+	c.log.Log(ctx, level, "shard is held up, tried again", "what", what, "attempts", attempts, "err", err)
 }
 
 // Report speaks up when the shard has been delivering nothing for longer than

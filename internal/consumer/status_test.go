@@ -110,6 +110,24 @@ func TestReport(t *testing.T) {
 	})
 }
 
+// A batch that fails and fails is overdue, however often it is delivered.
+func TestReportOfARetriedBatch(t *testing.T) {
+	bubble(t, "", func(t *testing.T, s *stage) {
+		phase(s, "retrying")
+		start := time.Now()
+		s.log.took()
+		for range 10 * 60 {
+			time.Sleep(time.Second)
+			s.c.Report(time.Now())
+		}
+		assert.Equal(t, []string{"WARN shard delivers nothing state=retrying"}, s.log.took())
+		assert.Len(t, s.rec.of("ProcessTask", "NotDelivering.Time"), 10)
+		st := s.c.Status()
+		assert.Equal(t, start, st.Since)
+		assert.Greater(t, st.Attempts, 20)
+	})
+}
+
 // do-better 9: a lease at AT_TIMESTAMP in an application without one.
 func TestTimestampNotConfigured(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

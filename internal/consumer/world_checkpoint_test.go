@@ -232,7 +232,9 @@ func TestInterchangeWithJava(t *testing.T) {
 		s5  = "49680703686277008112950994644599518818719551877699076178"
 		new = "49680703686277008112950994644599518818719551877699079999"
 	)
-	pos := func(seq string, sub int64) kcl.Position { return kcl.Position{SequenceNumber: seq, SubSequenceNumber: sub} }
+	pos := func(seq string, sub int64) kcl.Position {
+		return kcl.Position{SequenceNumber: seq, SubSequenceNumber: sub}
+	}
 	for key, tc := range map[string]struct {
 		position kcl.Position
 		pending  *kcl.PendingCheckpoint

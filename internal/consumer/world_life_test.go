@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,7 +118,7 @@ func TestHandOffBetweenWorkers(t *testing.T) {
 		l := w.item(id)
 		assert.Equal(t, "b", l.Owner)
 		assert.Empty(t, l.CheckpointOwner)
-		assert.Equal(t, w.handled[19].position, l.Checkpoint)
+		assert.Equal(t, w.handledAt(19), l.Checkpoint)
 		assert.Equal(t, []Result{{End: HandedOver}}, a.result(id))
 		transferred := time.Now()
 		second := w.put(20, 20)
@@ -210,7 +211,7 @@ func TestHandOffAtTheShardsEnd(t *testing.T) {
 		id := w.shardID(0)
 		w.put(0, 5)
 		w.split(id, "1000")
-		ended := 0
+		var ended atomic.Int32
 		stuck := func(c *Config) {
 			makes := c.NewProcessor
 			c.NewProcessor = func(ctx context.Context, s kcl.ShardInfo) (kcl.RecordProcessor, error) {
@@ -221,7 +222,7 @@ func TestHandOffAtTheShardsEnd(t *testing.T) {
 		a, b := w.worker("a", checkpointEach, stuck), w.worker("b", checkpointEach)
 		a.take(id)
 		settle(2 * time.Second)
-		require.Positive(t, ended)
+		require.Positive(t, ended.Load())
 		children := w.aws.Shards(streamName)[1:]
 		require.Len(t, children, 2)
 		before := w.item(children[0].ID)
@@ -232,22 +233,22 @@ func TestHandOffAtTheShardsEnd(t *testing.T) {
 		settle(8 * time.Second)
 		assert.Equal(t, []Result{{End: Lost}}, a.result(id))
 		checkpoint := w.item(id).Checkpoint
-		assert.Equal(t, w.handled[4].position, checkpoint)
+		assert.Equal(t, w.handledAt(4), checkpoint)
 		b.adopt(id)
 		settle(10 * time.Second)
 		assert.True(t, w.item(id).Ended())
 		assert.Equal(t, before, w.item(children[0].ID))
-		assert.Len(t, w.handled, 5, "nothing was read again from before the checkpoint")
+		assert.Len(t, w.seen(), 5, "nothing was read again from before the checkpoint")
 	})
 }
 
 // neverEnds does not acknowledge the end.
 type neverEnds struct {
 	kcl.RecordProcessor
-	ended *int
+	ended *atomic.Int32
 }
 
-func (n *neverEnds) ShardEnded(context.Context) error { *n.ended++; return errTest }
+func (n *neverEnds) ShardEnded(context.Context) error { n.ended.Add(1); return errTest }
 
 // consumption#68: no call for a shard's records after its LeaseLost.
 func TestNoCallsAfterLeaseLost(t *testing.T) {
@@ -282,7 +283,7 @@ func TestStopReleases(t *testing.T) {
 		assert.Equal(t, []Result{{End: Released}}, a.result(id))
 		l := w.item(id)
 		assert.Empty(t, l.Owner)
-		assert.Equal(t, w.handled[4].position, l.Checkpoint)
+		assert.Equal(t, w.handledAt(4), l.Checkpoint)
 	})
 }
 

@@ -108,6 +108,13 @@ func (w *world) seen() []string {
 	return out
 }
 
+// handledAt returns the position of the i-th record that was handled.
+func (w *world) handledAt(i int) kcl.Position {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.handled[i].position
+}
+
 // callTimes returns when a client made calls of an operation.
 func (w *world) callTimes(client, operation string) []time.Time {
 	w.mu.Lock()
