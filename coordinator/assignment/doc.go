@@ -1,0 +1,68 @@
+// Package assignment decides which worker gets which lease. Every worker runs a
+// [Loop]; only the leader's does anything.
+//
+// A run reads the whole lease table, leases and workers' records, remembers what
+// it saw, has a [Decider] plan who gets what, and writes each change with a
+// condition, so that what another leader or an owner did meanwhile wins. Workers
+// find out by looking for leases that name them, or by their next renewal.
+//
+// # Authority
+//
+// The table is the truth and this process's clock the only one. A lease is
+// expired when this process saw its counter stand still for the failover time;
+// a worker is alive when this process saw its record change (package
+// workermetrics). What was seen is kept from one term of leadership to the next,
+// for it stays true, and may begin before the first ([Loop.Observe]).
+//
+// # States of a lease
+//
+//	unowned    nobody renews it                          assigned, first
+//	abandoned  given to a worker that drains or has      assigned, if its counter
+//	           vanished, and never renewed since         still stands
+//	expired    its counter stood still too long          assigned, if its counter
+//	                                                     still stands
+//	overdue    a hand-off past its deadline, though      assigned to whom it was
+//	           its owner renews                          meant for
+//	pending    a hand-off under way                      left alone
+//	held       all else                                  balanced, when it is time
+//
+// A counter that never moved since the owner changed, or since a hand-off began,
+// may stand still for longer: a worker needs time to find its new lease.
+//
+// # Targets
+//
+// A worker gets leases while it is alive, its record is valid and of no failing
+// metric (a draining worker reports one), and it has room. A worker with a lease
+// that expired gets none until its record has changed since, for a record stays
+// fresh for a minute after its worker's death.
+//
+// # Time
+//
+// A run follows the last one after what its scan cost, at 50 read units a
+// second, but at least 2 s and at most twice the failover time. One more run may
+// come between two when a lease is about to expire, and an event ([Loop.Poke])
+// brings the next one forward. Every call of a run ends before the term it
+// began in.
+//
+// # Failure
+//
+// A failed condition is an answer and counts as FailedAssignmentCount. Any other
+// failed write fails the run when the other writes are done. So does a scan that
+// fails twice. What follows from failed runs is for the lock's owner to say
+// ([Config.RunDone]). A panic fails its run and no more.
+//
+// # Metrics
+//
+// Operation LeaseAssignmentManager. Level Summary: Success (Count) and Time
+// (Milliseconds) of each run of a leader, and once a minute of a worker that
+// does not lead; TotalLeases, NumWorkers, ExpiredLeases (expired or without
+// owner), NumOfLeasesReassignment (moved to balance) on balancing runs, and where
+// above 0 LeaseSpillover, NumWorkersWithInvalidEntry,
+// NumWorkersWithFailingWorkerMetric, LeaseDeserializationFailureCount,
+// ForceLeaderRelease (Count). Level Detailed: FailedAssignmentCount (Count),
+// ParallelyAssignLeases.Success and .Time, LeaseAndWorkerMetricsLoad.Time,
+// AssignExpiredOrUnassignedLeases.Time, BalanceWorkerVariance.Time.
+//
+// It is one of the library's own parts, exported to be read and reused at one's
+// own risk; its API is not promised.
+package assignment

@@ -1,0 +1,546 @@
+package assignment
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/leader"
+	"github.com/go-kcl/kcl/lease"
+	"github.com/go-kcl/kcl/workermetrics"
+)
+
+func interval(d time.Duration) func(*Config) { return func(c *Config) { c.Interval = d } }
+
+// lease-assignment-and-worker-metrics#19
+func TestFollower(t *testing.T) {
+	inCloud(t, func(t *testing.T, c *cloud) {
+		c.create(lease.Lease{Key: "k"})
+		c.worker("L").leads()
+		c.reports("L", "F")
+		f := c.worker("F").works()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		assert.Zero(t, c.aws.Count("Scan", "F/loop"))
+		assert.Zero(t, c.aws.Count("UpdateItem", "F/loop"))
+		assert.Equal(t, "k:", c.owners())
+		assert.Equal(t, []string{"Success", "Time"}, f.samples.names())
+		success := f.samples.take("Success")
+		assert.NotContains(t, success, 0.0)
+		assert.InDelta(t, 11, len(success), 1, "once a minute")
+	})
+}
+
+// A run takes place when the lock is won, then as often as its scans may cost,
+// and when an event calls for one.
+func TestTimesOfRuns(t *testing.T) {
+	type when = []time.Duration
+	runs := func(t *testing.T, c *cloud, client string) func() when {
+		var mu sync.Mutex
+		var out when
+		start := time.Now()
+		c.onCall(func(_ context.Context, cl, op string, run func() wire.Answer) (wire.Answer, error) {
+			if cl == client && op == "Scan" {
+				mu.Lock()
+				out = append(out, time.Since(start))
+				mu.Unlock()
+			}
+			return run(), nil
+		})
+		return func() when { mu.Lock(); defer mu.Unlock(); return out }
+	}
+	const s = time.Second
+	for _, tc := range []struct {
+		name   string
+		change func(*Config)
+		want   when
+	}{
+		// lease-assignment-and-worker-metrics#27 overruled.
+		{"a small table", func(*Config) {}, when{0, 2 * s, 4 * s, 6 * s, 8 * s, 10 * s}},
+		{"provisioned", func(cfg *Config) { cfg.Provisioned = true }, when{0}},
+		{"explicit", interval(3 * s), when{0, 3 * s, 6 * s, 9 * s}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inCloud(t, func(t *testing.T, c *cloud) {
+				seen := runs(t, c, "A/loop")
+				c.worker("A", tc.change).works()
+				time.Sleep(11 * s)
+				assert.Equal(t, tc.want, seen())
+			})
+		})
+	}
+	t.Run("when a lease is about to expire", func(t *testing.T) {
+		inCloud(t, func(t *testing.T, c *cloud) {
+			c.create(lease.Lease{Key: "k", Owner: "X", Counter: 5})
+			seen := runs(t, c, "A/loop")
+			c.worker("A").works()
+			time.Sleep(11 * s)
+			assert.Equal(t, when{0, 2 * s, 4 * s, 6 * s, 8 * s, 10 * s, 10*s + s/10}, seen())
+			assert.Equal(t, "k:A", c.owners())
+		})
+	})
+	t.Run("at an event", func(t *testing.T) {
+		inCloud(t, func(t *testing.T, c *cloud) {
+			seen := runs(t, c, "A/loop")
+			p := c.worker("A", interval(time.Hour)).works()
+			time.Sleep(5 * s)
+			c.create(lease.Lease{Key: "k"})
+			for range 10 {
+				p.Poke("leases were created")
+			}
+			time.Sleep(s / 2)
+			assert.Equal(t, "k:A", c.owners(), "React at once")
+			time.Sleep(5 * s)
+			assert.LessOrEqual(t, len(seen()), 3, "of many pokes not every one is a scan")
+		})
+	})
+	t.Run("not for a follower's event", func(t *testing.T) {
+		inCloud(t, func(t *testing.T, c *cloud) {
+			c.worker("L").leads()
+			p := c.worker("A").works()
+			p.Poke("leases were created")
+			time.Sleep(5 * s)
+			assert.Zero(t, c.aws.Count("Scan", "A/loop"))
+		})
+	})
+}
+
+// The time between a worker's start on a fresh table and the first assignment.
+func TestFirstRun(t *testing.T) {
+	inCloud(t, func(t *testing.T, c *cloud) {
+		c.create(lease.Lease{Key: "1"})
+		c.create(lease.Lease{Key: "2"})
+		c.worker("A").works()
+		time.Sleep(time.Second)
+		assert.Equal(t, "1:A 2:A", c.owners(), "do better 25")
+		c.worker("B").works()
+		time.Sleep(4 * time.Second)
+		assert.Equal(t, "1:B 2:A", c.owners(), "a worker without leases is balanced at once")
+	})
+}
+
+// lease-assignment-and-worker-metrics#55: a crashed worker whose record is still
+// fresh gets none of its leases back.
+func TestCrash(t *testing.T) {
+	inCloud(t, func(t *testing.T, c *cloud) {
+		for i := range 9 {
+			c.create(lease.Lease{Key: fmt.Sprint(i)})
+		}
+		c.worker("A").works()
+		time.Sleep(time.Second) // A leads
+		b := c.worker("B").works()
+		c.worker("C").works()
+		time.Sleep(time.Minute)
+		f, ok := c.fleet()
+		require.True(t, ok)
+		require.Len(t, f["B"], 3, c.owners())
+		c.kill("B")
+		crashed := time.Now()
+		for time.Since(crashed) < 30*time.Second {
+			if f, _ = c.fleet(); len(f["B"]) == 0 {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		assert.Less(t, time.Since(crashed), 15*time.Second)
+		assert.Empty(t, f["B"])
+		assert.Len(t, f["A"], 5-len(f["C"])%2)
+		b.stop()
+	})
+}
+
+// fleet says who owns what by the table.
+func (c *cloud) fleet() (byWorker map[string][]string, ok bool) {
+	c.t.Helper()
+	all, err := c.leases.List(c.t.Context())
+	require.NoError(c.t, err)
+	byWorker = map[string][]string{}
+	for _, l := range all {
+		byWorker[l.ActualOwner()] = append(byWorker[l.ActualOwner()], l.Key)
+	}
+	return byWorker, len(all) > 0
+}
+
+// Ruling 2: contenders watch the leases of a silent leader, so that who wins the
+// lock knows in its first run that they are expired.
+func TestSilentLeader(t *testing.T) {
+	inCloud(t, func(t *testing.T, c *cloud) {
+		for i := range 4 {
+			c.create(lease.Lease{Key: fmt.Sprint(i)})
+		}
+		c.worker("A").works()
+		time.Sleep(5 * time.Second)
+		b := c.worker("B").works()
+		time.Sleep(time.Minute)
+		f, _ := c.fleet()
+		require.Len(t, f["A"], 2)
+		c.kill("A")
+		for !b.leading() {
+			time.Sleep(100 * time.Millisecond)
+		}
+		assert.Equal(t, 2, c.aws.Count("GetItem", "B/loop"), "single leases were read")
+		assert.Equal(t, 1, c.aws.Count("Query", "B/loop"))
+		// The lock expires 30 s after the last heartbeat, and B, which looks at it
+		// every 10 s, has suspected A for at most 10 s less the jitter.
+		time.Sleep(1200 * time.Millisecond)
+		f, _ = c.fleet()
+		assert.Len(t, f["B"], 4, "without another failover time")
+	})
+}
+
+func (p *peer) leading() bool {
+	_, ok := p.decider.Leading()
+	return ok
+}
+
+func TestObserveIsBounded(t *testing.T) {
+	inCloud(t, func(t *testing.T, c *cloud) {
+		for i := range 130 {
+			c.create(lease.Lease{Key: fmt.Sprintf("%03d", i), Owner: "X", Counter: 1})
+		}
+		p := c.worker("A")
+		p.observe(t.Context(), "X")
+		assert.Equal(t, 100, c.aws.Count("GetItem", "A/loop"))
+		assert.Zero(t, c.aws.Count("Scan", "A/loop"))
+		assert.Len(t, p.memory.leases, 100)
+	})
+}
+
+func TestWatch(t *testing.T) {
+	start := at(0)
+	sees := func(name string, last float64) func() (leader.Sighting, bool) {
+		return func() (leader.Sighting, bool) {
+			return leader.Sighting{Leader: name, Duration: 30 * time.Second, Since: start, Last: at(last)}, true
+		}
+	}
+	none := func() (leader.Sighting, bool) { return leader.Sighting{}, false }
+	var w watch
+	w = w.next(none, at(0), 10*time.Second)
+	assert.Zero(t, w)
+	w = w.next(sees("X", 14), at(14), 10*time.Second)
+	assert.Zero(t, w, "not suspect yet")
+	w = w.next(sees("X", 15), at(15), 10*time.Second)
+	assert.Equal(t, "X", w.leader)
+	assert.False(t, w.at.Before(at(15)))
+	assert.True(t, w.at.Before(at(20)), "its leases need 10 s more to expire, and the lock does in 15")
+	first := w.at
+	w = w.next(sees("X", 16), at(16), 10*time.Second)
+	assert.Equal(t, first, w.at, "once in a silence")
+	w.at = time.Time{}
+	assert.Zero(t, w.next(sees("X", 25), at(25), 10*time.Second).at)
+	assert.NotZero(t, w.next(sees("Y", 25), at(25), 10*time.Second).at, "another leader")
+	assert.Zero(t, w.next(none, at(26), 10*time.Second), "it is back")
+
+	spread := map[time.Time]bool{}
+	for range 20 {
+		spread[watch{}.next(sees("X", 15), at(15), 10*time.Second).at] = true
+	}
+	assert.Greater(t, len(spread), 15, "contenders do not look all at once")
+}
+
+// Overrules lease-assignment-and-worker-metrics#21: leadership is given up after
+// three failing runs in a row that span the lock's duration. Ruling 10.
+func TestFailingRuns(t *testing.T) {
+	inCloud(t, func(t *testing.T, c *cloud) {
+		a := c.worker("A").works()
+		time.Sleep(time.Second)
+		require.True(t, a.leading())
+		failing := func(ok func(n int) bool) {
+			n := 0
+			c.onCall(func(_ context.Context, client, operation string, run func() wire.Answer) (wire.Answer, error) {
+				if client == "A/loop" && operation == "Scan" {
+					if n++; !ok(n) {
+						return wire.Answer{}, errBroken
+					}
+				}
+				return run(), nil
+			})
+		}
+		failing(func(n int) bool { return n%11 == 0 }) // five runs in a row fail at two scans each, then one succeeds
+		time.Sleep(5 * time.Minute)
+		assert.True(t, a.leading(), "a success in between starts the count anew")
+		assert.NotContains(t, a.samples.names(), "ForceLeaderRelease")
+
+		b := c.worker("B").works()
+		failing(func(int) bool { return false })
+		time.Sleep(28 * time.Second)
+		assert.True(t, a.leading())
+		time.Sleep(7 * time.Second)
+		assert.False(t, a.leading())
+		assert.Equal(t, []float64{1}, a.samples.take("ForceLeaderRelease"))
+		time.Sleep(12 * time.Second)
+		assert.True(t, b.leading())
+	})
+}
+
+// lease-assignment-and-worker-metrics#22
+func TestPanic(t *testing.T) {
+	inCloud(t, func(t *testing.T, c *cloud) {
+		c.create(lease.Lease{Key: "k"})
+		panics := 1
+		a := c.worker("A", func(cfg *Config) {
+			cfg.Decide = func(v View) Plan {
+				if panics > 0 {
+					panics--
+					panic("bad plan")
+				}
+				return ByCount(v)
+			}
+		}).works()
+		time.Sleep(time.Second)
+		assert.False(t, a.leading(), "at once")
+		assert.Equal(t, []float64{1}, a.samples.take("ForceLeaderRelease"))
+		time.Sleep(time.Minute)
+		assert.True(t, a.leading())
+		assert.Equal(t, "k:A", c.owners(), "the next run works")
+	})
+}
+
+// A panic in a write fails the run too, and no more.
+func TestPanicInAWrite(t *testing.T) {
+	inCloud(t, func(t *testing.T, c *cloud) {
+		c.create(lease.Lease{Key: "k"})
+		c.reports("A")
+		p := c.worker("A").leads()
+		p.memory.leases = nil
+		leases := p.cfg.Leases
+		p.cfg.Leases = nil
+		_, err := p.write(t.Context(), []write{{lease: c.get("k"), to: "A"}})
+		assert.ErrorIs(t, err, leader.ErrPanic)
+		p.cfg.Leases = leases
+		require.NoError(t, p.assigns())
+		assert.Equal(t, "k:A", c.owners())
+	})
+}
+
+// lease-assignment-and-worker-metrics#23
+func TestStopDuringARun(t *testing.T) {
+	inCloud(t, func(t *testing.T, c *cloud) {
+		c.create(lease.Lease{Key: "1"})
+		c.create(lease.Lease{Key: "2"})
+		a := c.worker("A", interval(time.Second)).lives().contends()
+		hung := make(chan struct{}, 1)
+		c.onCall(func(ctx context.Context, client, operation string, run func() wire.Answer) (wire.Answer, error) {
+			if client == "A/loop" && operation == "Scan" {
+				select {
+				case hung <- struct{}{}:
+				default:
+				}
+				<-ctx.Done()
+				return wire.Answer{}, ctx.Err()
+			}
+			return run(), nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() { a.Loop.Run(ctx) })
+		<-hung
+		cancel()
+		done.Wait()
+		assert.NotContains(t, a.samples.take("Success"), 0.0)
+		assert.True(t, a.leading())
+		c.onCall(nil)
+		scans := c.aws.Count("Scan", "A/loop")
+		time.Sleep(time.Minute)
+		assert.Equal(t, scans, c.aws.Count("Scan", "A/loop"), "no further run")
+
+		a.goes(a.Loop.Run)
+		time.Sleep(10 * time.Millisecond)
+		assert.Equal(t, "1:A 2:A", c.owners())
+		assert.Equal(t, []float64{0}, a.samples.take("NumOfLeasesReassignment"), "the first run balances")
+	})
+}
+
+// Ruling 5: what a leader calls ends before its term.
+func TestRunsEndWithTheTerm(t *testing.T) {
+	inCloud(t, func(t *testing.T, c *cloud) {
+		a := c.worker("A").leads()
+		term, _ := a.decider.Leading()
+		c.onCall(func(ctx context.Context, client, operation string, run func() wire.Answer) (wire.Answer, error) {
+			if client == "A/loop" || operation == "UpdateItem" { // scans hang, heartbeats fail
+				<-ctx.Done()
+				return wire.Answer{}, ctx.Err()
+			}
+			return run(), nil
+		})
+		err := a.assigns()
+		assert.ErrorIs(t, err, leader.ErrTermOver)
+		assert.True(t, term.Over())
+		assert.LessOrEqual(t, time.Since(term.Until), time.Millisecond)
+		assert.False(t, a.course.failures.Count(term, term.Began, time.Now(), err))
+		assert.Zero(t, a.course.failures.Failed())
+	})
+}
+
+// Ruling 7.
+func TestHandOver(t *testing.T) {
+	setUp := func(t *testing.T, c *cloud, change ...func(*Config)) *peer {
+		for _, key := range []string{"1", "2", "3", "4"} {
+			c.create(lease.Lease{Key: key, Owner: "L", Counter: 1})
+		}
+		c.create(lease.Lease{Key: "5", Owner: "A", Counter: 1})
+		c.create(lease.Lease{Key: "6", Owner: "A", Counter: 1})
+		p := c.worker("L", change...).leads()
+		c.reports("L", "A", "B")
+		d := drains(report("D", 0))
+		d.Updated = time.Unix(time.Now().Unix(), 0)
+		require.NoError(t, c.records().Put(t.Context(), d))
+		return p
+	}
+	t.Run("to the live workers that do not drain", func(t *testing.T) {
+		inCloud(t, func(t *testing.T, c *cloud) {
+			p := setUp(t, c)
+			n, err := p.HandOver(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, 4, n)
+			assert.Equal(t, "1:B<L 2:B<L 3:B<L 4:A<L 5:A 6:A", c.owners())
+			c.create(lease.Lease{Key: "7"})
+			require.NoError(t, p.assigns())
+			assert.Equal(t, "7:A", c.owners()[len("1:B<L 2:B<L 3:B<L 4:A<L 5:A 6:A "):], "it gets no more itself")
+		})
+	})
+	t.Run("within the limit", func(t *testing.T) {
+		inCloud(t, func(t *testing.T, c *cloud) {
+			p := setUp(t, c, func(cfg *Config) { cfg.MaxLeases = 2 })
+			n, err := p.HandOver(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, 2, n)
+			assert.Equal(t, "1:B<L 2:B<L 3:L 4:L 5:A 6:A", c.owners())
+		})
+	})
+	t.Run("not without hand-offs", func(t *testing.T) {
+		inCloud(t, func(t *testing.T, c *cloud) {
+			n, err := setUp(t, c, noHandOff).HandOver(t.Context())
+			require.NoError(t, err)
+			assert.Zero(t, n)
+		})
+	})
+	t.Run("not by a follower", func(t *testing.T) {
+		inCloud(t, func(t *testing.T, c *cloud) {
+			setUp(t, c)
+			c.create(lease.Lease{Key: "7", Owner: "F", Counter: 1})
+			f := c.worker("F")
+			n, err := f.HandOver(t.Context())
+			require.NoError(t, err)
+			assert.Zero(t, n)
+			assert.Zero(t, c.aws.Count("Scan", "F/loop"))
+		})
+	})
+	t.Run("a write that fails is told", func(t *testing.T) {
+		inCloud(t, func(t *testing.T, c *cloud) {
+			p := setUp(t, c)
+			c.failing("L/loop", "UpdateItem", 1)
+			n, err := p.HandOver(t.Context())
+			require.ErrorContains(t, err, "hand over leases: 1 of 4 assignments failed")
+			assert.Equal(t, 3, n)
+		})
+	})
+	t.Run("waits for a run", func(t *testing.T) {
+		inCloud(t, func(t *testing.T, c *cloud) {
+			p := setUp(t, c)
+			var during int
+			n := 0
+			c.onCall(func(ctx context.Context, client, operation string, run func() wire.Answer) (wire.Answer, error) {
+				if client == "L/loop" && operation == "Scan" {
+					n++
+					during = max(during, n)
+					time.Sleep(time.Second)
+					n--
+				}
+				return run(), nil
+			})
+			var both sync.WaitGroup
+			both.Go(func() { assert.NoError(t, p.assigns()) })
+			both.Go(func() {
+				_, err := p.HandOver(t.Context())
+				assert.NoError(t, err)
+			})
+			both.Wait()
+			assert.Equal(t, 1, during)
+		})
+	})
+}
+
+func TestFleet(t *testing.T) {
+	inCloud(t, func(t *testing.T, c *cloud) {
+		c.create(lease.Lease{Key: "1", Owner: "A", Counter: 1})
+		c.create(lease.Lease{Key: "2"})
+		p := c.worker("A", func(cfg *Config) { cfg.MaxLeases = 1 }).leads()
+		_, ok := p.Fleet()
+		assert.False(t, ok)
+		c.reports("A")
+		require.NoError(t, p.assigns())
+		f, ok := p.Fleet()
+		assert.True(t, ok)
+		assert.Equal(t, []string{"2"}, f.Unowned)
+		require.Len(t, f.Workers, 1)
+		assert.Equal(t, "active", f.Workers[0].Standing)
+		assert.Equal(t, []string{"1"}, f.Workers[0].Leases)
+		assert.True(t, f.Seen.Equal(time.Now()))
+	})
+}
+
+// What others of this worker are told, so that they need neither scan nor wait.
+func TestTells(t *testing.T) {
+	inCloud(t, func(t *testing.T, c *cloud) {
+		for _, key := range []string{"1", "2", "3"} {
+			c.create(lease.Lease{Key: key})
+		}
+		c.create(lease.Lease{Key: "4", Owner: "B", CheckpointOwner: "A", Counter: 1})
+		c.reports("A", "B")
+		var (
+			mu       sync.Mutex
+			assigned []string
+			scanned  []int
+		)
+		p := c.worker("A", func(cfg *Config) {
+			cfg.Assigned = func(key string) {
+				mu.Lock()
+				defer mu.Unlock()
+				assigned = append(assigned, key)
+			}
+			cfg.Scanned = func(term leader.Term, leases []lease.Lease) {
+				assert.False(t, term.Over())
+				scanned = append(scanned, len(leases))
+			}
+		}).leads()
+		require.NoError(t, p.assigns())
+		assert.Equal(t, "1:A 2:A 3:B 4:B<A", c.owners())
+		assert.ElementsMatch(t, []string{"1", "2"}, assigned)
+		assert.Equal(t, []int{4}, scanned)
+	})
+}
+
+func TestNewNamesAllFaults(t *testing.T) {
+	_, err := New(Config{FailoverTime: -1, MaxLeases: -1, Interval: -time.Second})
+	require.Error(t, err)
+	for _, want := range []string{
+		"Leases is missing", "Workers is missing", "Leader is missing", "Worker is missing",
+		"FailoverTime is -1ns, must not be negative", "Interval is -1s, must not be negative", "MaxLeases is -1, must not be negative",
+	} {
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+// Do better 24.
+func TestWarnsOfAnotherStrategy(t *testing.T) {
+	inCloud(t, func(t *testing.T, c *cloud) {
+		c.create(lease.Lease{Key: "1"})
+		p := c.worker("A").leads()
+		c.reports("A")
+		r := workermetrics.Record{Worker: "J", Updated: time.Unix(time.Now().Unix(), 0), Load: workermetrics.Load{
+			Stats: map[string][]float64{"C": {50}}, OperatingRange: map[string][]int64{"C": {100}},
+		}}
+		require.NoError(t, c.records().Put(t.Context(), r))
+		require.NoError(t, p.assigns())
+		term, _ := p.decider.Leading()
+		assert.Equal(t, term.Number, p.course.warned)
+	})
+}

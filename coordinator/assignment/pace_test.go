@@ -1,0 +1,170 @@
+package assignment
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Overrules lease-assignment-and-worker-metrics#24: balancing has its pace in
+// time, whatever the pace of runs. Ruling 12.
+func TestBalancePace(t *testing.T) {
+	moves := Plan{Balance: []Move{{0, "W"}}}
+	stuck := Plan{Uneven: true}
+	even := Plan{}
+	type run struct {
+		at   float64
+		idle bool
+		due  bool
+		plan Plan // if due
+	}
+	for _, c := range []struct {
+		name string
+		runs []run
+	}{
+		{"every 60 s", []run{{0, false, true, even}, {2, false, false, even}, {59.9, false, false, even}, {60, false, true, moves}, {119, false, false, even}, {121, false, true, even}}},
+		{"a worker without leases makes it due at once", []run{{0, false, true, even}, {4, true, true, moves}}},
+		{"then every 20 s until even", []run{
+			{0, false, true, even}, {4, true, true, moves}, {6, true, false, even}, {23.9, true, false, even},
+			{24, false, true, moves}, {43, false, false, even}, {44, false, true, even}, {64, false, false, even}, {104, false, true, even},
+		}},
+		{"a second one, once it is even again", []run{{0, false, true, even}, {4, true, true, moves}, {24, false, true, even}, {26, true, true, moves}}},
+		{"what could not be moved is tried again with the next run", []run{{0, false, true, stuck}, {2, false, true, stuck}, {4, false, true, moves}, {6, false, false, even}}},
+		{"a plain imbalance does not hurry", []run{{0, false, true, even}, {60, false, true, moves}, {80, false, false, even}, {120, false, true, moves}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := pace{interval: time.Minute}
+			for _, r := range c.runs {
+				require.Equal(t, r.due, p.due(at(r.at), r.idle), "at %gs", r.at)
+				if r.due {
+					p = p.after(at(r.at), r.idle, r.plan)
+				}
+			}
+		})
+	}
+}
+
+func TestIdle(t *testing.T) {
+	assert.True(t, setup{counts: []int{2, 0}}.view().idle())
+	assert.False(t, setup{counts: []int{1, 0}}.view().idle(), "nothing to give")
+	assert.False(t, setup{counts: []int{5, 1}}.view().idle())
+	assert.False(t, setup{counts: []int{2, 0}, more: []Lease{in(Pending, "p", "W2", "W1", 0)}}.view().idle(), "one is on its way")
+	assert.False(t, setup{counts: []int{0, 0}, unowned: 5}.view().idle())
+	assert.True(t, setup{counts: []int{2, 0}, more: []Lease{ended(held("e", "W2"))}}.view().idle(), "an ended one is no work")
+	assert.False(t, setup{counts: []int{0}, more: []Lease{held("a", "X"), held("b", "X")}}.view().idle(), "of no target")
+}
+
+// Overrules lease-assignment-and-worker-metrics#27. The table of defaults in the
+// rulings.
+func TestPause(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		intervals intervals
+		readUnits float64
+		want      time.Duration
+	}{
+		{"a small table", intervals{failover: 10 * time.Second}, 2, 2 * time.Second},
+		{"by its cost", intervals{failover: 10 * time.Second}, 250, 5 * time.Second},
+		{"a large table", intervals{failover: 10 * time.Second}, 5000, 20 * time.Second},
+		{"with another failover time", intervals{failover: 30 * time.Second}, 5000, time.Minute},
+		{"explicit, short", intervals{failover: 10 * time.Second, explicit: time.Second}, 5000, time.Second},
+		{"explicit, long", intervals{failover: 10 * time.Second, explicit: time.Hour}, 2, time.Hour},
+		{"provisioned", intervals{failover: 10 * time.Second, provisioned: true}, 2, 20 * time.Second},
+		{"provisioned and explicit", intervals{failover: 10 * time.Second, provisioned: true, explicit: time.Second}, 2, time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) { assert.Equal(t, c.want, c.intervals.pause(c.readUnits)) })
+	}
+}
+
+func TestAgenda(t *testing.T) {
+	plain := intervals{failover: 10 * time.Second}
+	t.Run("the next run", func(t *testing.T) {
+		assert.Equal(t, at(5), agenda{}.after(at(0), plain, 250, time.Time{}).next)
+	})
+	t.Run("an expiry between two runs has one of its own", func(t *testing.T) {
+		a := agenda{}.after(at(0), plain, 250, at(3))
+		assert.Equal(t, at(3).Add(time.Millisecond), a.next)
+		a = a.after(at(3.01), plain, 50, at(4))
+		assert.Equal(t, at(5), a.next, "and no second one, and the regular one stays")
+		a = a.after(at(5), plain, 250, at(9))
+		assert.Equal(t, at(9).Add(time.Millisecond), a.next)
+	})
+	t.Run("an expiry behind the next run has none", func(t *testing.T) {
+		assert.Equal(t, at(5), agenda{}.after(at(0), plain, 250, at(5)).next)
+	})
+	t.Run("an expiry that is over leaves the table its rest", func(t *testing.T) {
+		assert.Equal(t, at(12), agenda{}.after(at(10), intervals{failover: 10 * time.Second}, 500, at(3)).next)
+	})
+	t.Run("an explicit interval is obeyed", func(t *testing.T) {
+		assert.Equal(t, at(60), agenda{}.after(at(0), intervals{failover: 10 * time.Second, explicit: time.Minute}, 2, at(3)).next)
+	})
+	t.Run("a provisioned table is spared", func(t *testing.T) {
+		assert.Equal(t, at(20), agenda{}.after(at(0), intervals{failover: 10 * time.Second, provisioned: true}, 2, at(3)).next)
+	})
+	t.Run("a late extra run puts the regular one off", func(t *testing.T) {
+		a := agenda{}.after(at(0), plain, 250, at(4.9))
+		assert.Equal(t, at(7), a.after(at(5), plain, 250, time.Time{}).next)
+	})
+	t.Run("an event", func(t *testing.T) {
+		a := agenda{}.after(at(0), plain, 250, time.Time{})
+		assert.Equal(t, at(3), a.hasten(at(3), at(0), plain, 250).next)
+		assert.Equal(t, at(2), a.hasten(at(1), at(0), plain, 250).next, "scans of this table take their time")
+		assert.Equal(t, at(1), a.hasten(at(1), at(0), plain, 2).next, "of a small one not")
+		assert.Equal(t, at(0.1), a.hasten(at(0), at(0), plain, 2).next)
+		assert.Equal(t, at(5), a.hasten(at(6), at(0), plain, 250).next, "it is due anyway")
+	})
+}
+
+func TestWrites(t *testing.T) {
+	v := View{Leases: []Lease{
+		0: in(Unowned, "u", "", "", 0),
+		1: in(Expired, "e", "A", "", 0),
+		2: in(Abandoned, "a", "A", "", 0),
+		3: in(Overdue, "o", "A", "B", 0),
+		4: in(Pending, "p", "A", "B", 0),
+		5: held("h", "A"),
+		6: ended(held("x", "A")),
+		7: in(Expired, "ep", "A", "B", 0),
+	}}
+	type want struct {
+		to                 string
+		handOff, ifCounter bool
+	}
+	one := func(lease int, to string, handOff bool) any {
+		ws := writes(v, Plan{Assign: []Move{{lease, to}}}, handOff)
+		if len(ws) == 0 {
+			return nil
+		}
+		require.Len(t, ws, 1)
+		require.Equal(t, *v.Leases[lease].Lease, ws[0].lease)
+		return want{ws[0].to, ws[0].handOff, ws[0].ifCounter}
+	}
+	assert.Equal(t, want{"C", false, false}, one(0, "C", true), "unowned")
+	assert.Equal(t, want{"C", false, true}, one(1, "C", true), "expired: ruling 4, do better 19; lease-assignment-and-worker-metrics#37")
+	assert.Equal(t, want{"C", false, true}, one(2, "C", true), "abandoned: ruling 8")
+	assert.Equal(t, want{"C", false, false}, one(3, "C", true), "overdue: lease-assignment-and-worker-metrics#36")
+	assert.Nil(t, one(4, "C", true), "pending: lease-assignment-and-worker-metrics#35")
+	assert.Equal(t, want{"C", true, false}, one(5, "C", true), "held: lease-assignment-and-worker-metrics#34")
+	assert.Equal(t, want{"C", false, false}, one(5, "C", false), "without hand-offs: lease-assignment-and-worker-metrics#37")
+	assert.Equal(t, want{"C", false, false}, one(6, "C", true), "ended: lease-assignment-and-worker-metrics#37")
+	assert.Equal(t, want{"B", false, true}, one(7, "B", true), "expired in hand-off, to its owner: lease-assignment-and-worker-metrics#33")
+	assert.Nil(t, one(5, "A", true), "it has it")
+
+	// lease-assignment-and-worker-metrics#42
+	ws := writes(v, Plan{Assign: []Move{{0, "C"}, {1, "C"}}, Balance: []Move{{0, "D"}, {5, "C"}}}, true)
+	require.Len(t, ws, 3)
+	assert.Equal(t, []string{"u", "D", "e", "C", "h", "C"}, []string{ws[0].lease.Key, ws[0].to, ws[1].lease.Key, ws[1].to, ws[2].lease.Key, ws[2].to})
+}
+
+func TestHandOverPlan(t *testing.T) {
+	v := setup{counts: []int{1, 3}, limit: 4, more: []Lease{
+		held("a", "L"), held("b", "L"), held("c", "L"), held("d", "L"), held("e", "L"),
+		ended(held("x", "L")), in(Pending, "p", "W1", "L", 0), in(Pending, "q", "L", "W1", 0), in(Unowned, "u", "", "", 0),
+	}}.view()
+	p := handOver(v, "L")
+	assert.Equal(t, "a→W1 b→W1 c→W2", moved(v, p.Balance), "W1 has one besides the one on its way")
+	assert.Equal(t, 2, p.Spill)
+	assert.Empty(t, p.Assign)
+}
