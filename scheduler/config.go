@@ -219,8 +219,9 @@ type PollingConfig struct {
 	// which is the API's maximum.
 	MaxRecords int
 	// IdleTimeBetweenReads is the pause between two reads of a shard
-	// (idleTimeBetweenReadsInMillis). Default 1.5 s; at least 200 ms, for a shard
-	// serves 5 reads a second to all its readers together.
+	// (idleTimeBetweenReadsInMillis). Default 1.5 s. Less than 200 ms is raised to
+	// that with a warning, as in KCL: a shard serves 5 reads a second to all its
+	// readers together.
 	IdleTimeBetweenReads time.Duration
 	// MillisBehindLatestThresholdForReducedTPS saves reads near the tip: while a
 	// shard's lag is below it, this much time passes between two reads

@@ -91,7 +91,7 @@ func (w *worker) leaseStatus(t *tenure) LeaseStatus {
 	ls := LeaseStatus{
 		Lease: t.lease.Key, Stream: c.Shard.Stream.String(), Shard: c.Shard.ShardID, Owner: w.cfg.WorkerIdentifier,
 		State: string(c.State), Waiting: c.Waiting, Since: c.Since, Attempts: c.Attempts,
-		Processed: c.Accepted, Checkpoint: c.Checkpoint,
+		Processed: c.Accepted, Checkpoint: t.lease.Checkpoint,
 	}
 	if c.Err != nil {
 		ls.Error = c.Err.Error()
@@ -105,10 +105,12 @@ func (w *worker) leaseStatus(t *tenure) LeaseStatus {
 	w.mu.Unlock()
 	if ended {
 		ls.State, ls.Waiting = "ended", "kept until its children are being processed, then deleted"
-		ls.Checkpoint = kcl.ShardEnd
 	}
-	if l, ok := w.renewer.Get(t.lease.Key); ok && l.Token == t.lease.Token && l.HandOffPending() {
-		ls.HandOffTo = l.Owner
+	if l, ok := w.renewer.Get(t.lease.Key); ok && l.Token == t.lease.Token {
+		ls.Checkpoint = l.Checkpoint
+		if l.HandOffPending() {
+			ls.HandOffTo = l.Owner
+		}
 	}
 	return ls
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/workermetrics"
 )
 
 // The defaults, in the order of the fields.
@@ -36,6 +37,7 @@ const (
 	defaultLeaderHeartbeat   = 10 * time.Second
 	defaultMaxRecords        = 10_000
 	defaultIdle              = 1500 * time.Millisecond
+	minIdle                  = 200 * time.Millisecond
 	defaultMaxPending        = 4
 	defaultMaxBytes          = 8 << 20
 	defaultMaxBuffered       = 30_000
@@ -87,6 +89,10 @@ func (c Config) withDefaults() Config {
 
 	setDefault(&c.Polling.MaxRecords, defaultMaxRecords)
 	setDefault(&c.Polling.IdleTimeBetweenReads, defaultIdle)
+	if idle := c.Polling.IdleTimeBetweenReads; idle > 0 && idle < minIdle {
+		c.Logger.Warn("Polling.IdleTimeBetweenReads is too short, raised", "given", idle, "used", minIdle)
+		c.Polling.IdleTimeBetweenReads = minIdle
+	}
 	if !c.Polling.NoPrefetch {
 		setDefault(&c.Polling.MaxPendingProcessRecordsInput, defaultMaxPending)
 	}
@@ -116,8 +122,9 @@ func randomWorker() string {
 
 var tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
 
-// reservedKeys are keys of other items in the lease table.
-var reservedKeys = []string{"Leader", "Migration3.0", "TableMigration3.5"}
+// maxWorkerID is the longest worker id in bytes: leaseOwner is a key of the
+// index.
+const maxWorkerID = 1024
 
 // fault is one thing wrong with a Config.
 func fault(field string, value any, bound string) error {
@@ -150,12 +157,7 @@ func (c Config) validate() error {
 	}
 	check((c.Handler == nil) != (c.NewProcessor == nil), "Handler and NewProcessor", "both given or both nil", "exactly one of them")
 
-	w := c.WorkerIdentifier
-	check(len(w) <= 1024, "WorkerIdentifier", fmt.Sprintf("%d bytes long", len(w)), "at most 1024 bytes")
-	check(regexp.MustCompile(`\S`).MatchString(w), "WorkerIdentifier", fmt.Sprintf("%q", w), "not blank")
-	for _, key := range reservedKeys {
-		check(w != key, "WorkerIdentifier", fmt.Sprintf("%q", w), "not the key of another item of the lease table")
-	}
+	check(len(c.WorkerIdentifier) <= maxWorkerID, "WorkerIdentifier", fmt.Sprintf("%d bytes long", len(c.WorkerIdentifier)), "at most 1024 bytes")
 
 	check(c.StopTimeout > 0, "StopTimeout", c.StopTimeout, "above 0")
 	check(c.MaxBufferedBytes >= 1<<20, "MaxBufferedBytes", c.MaxBufferedBytes, "at least 1 MiB (1048576)")
@@ -192,7 +194,7 @@ func (c Config) validate() error {
 
 	p := c.Polling
 	check(p.MaxRecords >= 1 && p.MaxRecords <= 10_000, "Polling.MaxRecords", p.MaxRecords, "1 to 10000")
-	atLeast("Polling.IdleTimeBetweenReads", p.IdleTimeBetweenReads, 200*time.Millisecond)
+	atLeast("Polling.IdleTimeBetweenReads", p.IdleTimeBetweenReads, minIdle)
 	check(p.MillisBehindLatestThresholdForReducedTPS >= 0, "Polling.MillisBehindLatestThresholdForReducedTPS", p.MillisBehindLatestThresholdForReducedTPS, "0 (off) or more")
 	if p.NoPrefetch {
 		check(p.MaxPendingProcessRecordsInput == 0, "Polling.MaxPendingProcessRecordsInput", p.MaxPendingProcessRecordsInput, "0 with NoPrefetch")
@@ -230,7 +232,11 @@ func (c Config) validateStreams() []error {
 	if len(configs) != 1 {
 		return []error{fault("Streams", fmt.Sprintf("%d streams", len(configs)), "exactly one")}
 	}
-	return c.validateStream(configs[0])
+	faults := c.validateStream(configs[0])
+	if err := workermetrics.CheckWorkerID(c.WorkerIdentifier, configs[0].Stream.String()); err != nil {
+		faults = append(faults, fmt.Errorf("WorkerIdentifier: %w", err))
+	}
+	return faults
 }
 
 func (c Config) validateStream(s kcl.StreamConfig) (faults []error) {

@@ -1,0 +1,434 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/coordinator"
+	"github.com/go-kcl/kcl/internal/ddb"
+	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/shardsync"
+)
+
+// refuse makes an operation fail with a code for as long as while says.
+func (f *fleet) refuse(operation, code string, status int, while func(n int) bool) (calls func() int) {
+	var mu sync.Mutex
+	n := 0
+	f.aws.Intercept(func(ctx context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
+		if i.Operation == operation && i.Client != "test" {
+			mu.Lock()
+			n++
+			refused := while(n)
+			mu.Unlock()
+			if refused {
+				codec := wire.JSON10
+				if i.Service == "kinesis" {
+					codec = wire.JSON11
+				}
+				return (&wire.Error{Status: status, Type: code, Message: "scripted"}).Answer(codec), nil
+			}
+		}
+		return f.intercept(ctx, i, run)
+	})
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return n
+	}
+}
+
+func always(int) bool { return true }
+
+// states collects what OnStateChange is told.
+func states(got *[]State) func(*Config) {
+	return func(c *Config) { c.OnStateChange = func(s State) { *got = append(*got, s) } }
+}
+
+// consumption#1 as ruled: a start that fails in a way that may pass is tried
+// MaxInitializationAttempts times, then Run returns the last error.
+func TestStartGivesUp(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
+		var got []State
+		c := f.config("a")
+		c.DynamoDB = dynamodb.NewFromConfig(c.AWS, func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+		calls := f.refuse("CreateTable", "com.amazonaws.dynamodb.v20120810#InternalServerError", 500, always)
+		start := time.Now()
+		m := f.start("a", states(&got), func(to *Config) { to.DynamoDB = c.DynamoDB })
+		<-m.done
+		require.ErrorIs(t, m.err, kcl.ErrDependency)
+		require.ErrorContains(t, m.err, "InternalServerError")
+		assert.Equal(t, 20, calls())
+		assert.GreaterOrEqual(t, time.Since(start), 19*time.Second)
+		assert.Equal(t, []State{StateInitializing, StateStopped}, got)
+	})
+}
+
+// consumption#2: a start that fails twice at any step and then succeeds gives
+// one worker with one of each loop. config-metrics-operations#35
+func TestStartTriedAgain(t *testing.T) {
+	for _, operation := range []string{"CreateTable", "DescribeTable", "PutItem", "GetItem", "DescribeStreamSummary", "UpdateItem"} {
+		t.Run(operation, func(t *testing.T) {
+			inFleet(t, 2, func(t *testing.T, f *fleet) {
+				f.put(10)
+				var got []State
+				f.refuse(operation, "InternalServerError", 500, func(n int) bool { return n <= 8 }) // 4 tries of the SDK each
+				m := f.start("a", states(&got))
+				<-m.Ready()
+				f.until(time.Minute, "all records", func() bool { return f.delivered() == 10 })
+				time.Sleep(30 * time.Second)
+				assert.Equal(t, map[string]int{"a": 2}, f.owners())
+				require.NoError(t, m.stop())
+				assert.Equal(t, []State{StateInitializing, StateStarted, StateStopping, StateStopped}, got)
+			})
+		})
+	}
+}
+
+// What another try cannot mend ends a start at once, with a message that names
+// the thing.
+func TestStartFailsAtOnce(t *testing.T) {
+	cases := []struct {
+		name            string
+		prepare         func(f *fleet)
+		change          func(*Config)
+		is              error
+		message         string
+		operation, code string
+	}{
+		{name: "no permission", operation: "DescribeTable", code: "AccessDeniedException", message: testApp},
+		{name: "unknown credentials", operation: "DescribeTable", code: "UnrecognizedClientException", message: testApp},
+		{name: "no permission to create", operation: "CreateTable", code: "AccessDeniedException", message: testApp},
+		{name: "unknown stream", change: func(c *Config) { c.Streams = kcl.SingleStream("nothing", kcl.Latest) },
+			is: shardsync.ErrStreamNotFound, message: "stream nothing"},
+		{name: "a table of another application", prepare: func(f *fleet) { f.table(testApp, "id") },
+			is: ddb.ErrUnsuitable, message: "its key is id (HASH, S)"},
+		{name: "a foreign index of the same name", prepare: func(f *fleet) { f.table(testApp, "leaseKey", "leaseKey") },
+			is: ddb.ErrUnsuitable, message: "LeaseOwnerToLeaseKeyIndex"},
+		{name: "a legacy table", prepare: func(f *fleet) { f.table(testApp+"-CoordinatorState", "key") },
+			is: coordinator.ErrRefused, message: testApp + "-CoordinatorState"},
+		{name: "an application of 2.x", prepare: func(f *fleet) { f.version("CLIENT_VERSION_UPGRADE_FROM_2X") },
+			is: coordinator.ErrRefused, message: "CLIENT_VERSION_UPGRADE_FROM_2X"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			inFleet(t, 1, func(t *testing.T, f *fleet) {
+				if c.prepare != nil {
+					c.prepare(f)
+				}
+				if c.operation != "" {
+					f.refuse(c.operation, "com.amazon.coral.service#"+c.code, 400, always)
+				}
+				start := time.Now()
+				m := f.start("a", func(cfg *Config) {
+					if c.change != nil {
+						c.change(cfg)
+					}
+				})
+				<-m.done
+				require.ErrorContains(t, m.err, c.message)
+				if c.is != nil {
+					require.ErrorIs(t, m.err, c.is)
+				}
+				if c.code != "" {
+					require.ErrorContains(t, m.err, c.code)
+				}
+				assert.Less(t, time.Since(start), 3*time.Second)
+				assert.Equal(t, StateStopped, m.Status().State)
+			})
+		})
+	}
+}
+
+// table creates a table with a hash key, and with an index of the owners' name
+// whose only key is indexKey.
+func (f *fleet) table(name, key string, indexKey ...string) {
+	f.t.Helper()
+	d := dynamodb.NewFromConfig(f.aws.Config("test"))
+	in := &dynamodb.CreateTableInput{
+		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+		KeySchema:            []types.KeySchemaElement{{AttributeName: &key, KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: &key, AttributeType: types.ScalarAttributeTypeS}},
+	}
+	for _, k := range indexKey {
+		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
+			IndexName: aws.String(ddb.OwnerIndex), Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
+			KeySchema: []types.KeySchemaElement{{AttributeName: aws.String(k), KeyType: types.KeyTypeHash}},
+		})
+	}
+	_, err := d.CreateTable(f.t.Context(), in)
+	require.NoError(f.t, err)
+	time.Sleep(time.Second)
+}
+
+// version stores a client version in a new lease table.
+func (f *fleet) version(cv string) {
+	f.t.Helper()
+	d := dynamodb.NewFromConfig(f.aws.Config("test"))
+	_, err := ddb.NewTable(ddb.TableConfig{Client: d, Table: testApp, BillingMode: types.BillingModePayPerRequest}).Prepare(f.t.Context())
+	require.NoError(f.t, err)
+	_, err = d.PutItem(f.t.Context(), &dynamodb.PutItemInput{TableName: aws.String(testApp), Item: map[string]types.AttributeValue{
+		"leaseKey": &types.AttributeValueMemberS{Value: "Migration3.0"}, "entityType": &types.AttributeValueMemberS{Value: "CLIENT_VERSION_MIGRATION"},
+		"cv": &types.AttributeValueMemberS{Value: cv}, "mb": &types.AttributeValueMemberS{Value: "java"}, "mts": &types.AttributeValueMemberN{Value: "1"},
+	}})
+	require.NoError(f.t, err)
+}
+
+// With leases in the table nobody lists shards at a start, and a worker is ready
+// within a second. consumption#3,4 shard-sync#28
+func TestStartWithLeases(t *testing.T) {
+	inFleet(t, 4, func(t *testing.T, f *fleet) {
+		first := f.start("first")
+		f.until(time.Minute, "leases", func() bool { return f.owners()["first"] == 4 })
+		require.NoError(t, first.stop())
+		f.aws.ResetCalls()
+
+		var ms []*member
+		for i := range 5 {
+			start := time.Now()
+			m := f.start(fmt.Sprint("w", i))
+			<-m.Ready()
+			assert.Less(t, time.Since(start), time.Second)
+			ms = append(ms, m)
+		}
+		time.Sleep(time.Minute)
+		assert.Zero(t, f.aws.Count("ListShards"))
+		for _, m := range ms {
+			require.NoError(t, m.stop())
+		}
+	})
+}
+
+// The steps of a start come in their order: the table, the application's state,
+// the worker's record, the lock, and only then the shards, by whoever has it.
+// leader-and-client-version-migration#52
+func TestOrderOfAStart(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
+		var mu sync.Mutex
+		var ops []string
+		f.aws.Intercept(func(ctx context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
+			ans, err := f.intercept(ctx, i, run)
+			if i.Client == "a" {
+				mu.Lock()
+				ops = append(ops, i.Operation)
+				mu.Unlock()
+			}
+			return ans, err
+		})
+		m := f.start("a")
+		f.until(time.Minute, "the lease", func() bool { return f.owners()["a"] == 1 })
+		require.NoError(t, m.stop())
+		order := []string{"CreateTable", "PutItem" /* Migration3.0 */, "UpdateItem" /* report */, "PutItem" /* lock */, "Scan", "ListShards", "PutItem" /* lease */, "UpdateItem" /* assignment */}
+		at := 0
+		for _, op := range ops {
+			if at < len(order) && op == order[at] {
+				at++
+			}
+		}
+		assert.Equal(t, len(order), at, "%v", ops)
+		assert.Less(t, slices.Index(ops, "UpdateItem"), slices.Index(ops, "ListShards"))
+	})
+}
+
+// Items of other kinds are no leases: the application is fresh.
+// leader-and-client-version-migration#54
+func TestStartWithOtherItemsOnly(t *testing.T) {
+	inFleet(t, 2, func(t *testing.T, f *fleet) {
+		f.version("CLIENT_VERSION_3X")
+		d := dynamodb.NewFromConfig(f.aws.Config("test"))
+		_, err := d.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(testApp), Item: map[string]types.AttributeValue{
+			"leaseKey": &types.AttributeValueMemberS{Value: "gone"}, "entityType": &types.AttributeValueMemberS{Value: "WORKER_METRIC_STATS"},
+			"lut": &types.AttributeValueMemberN{Value: "1"}, "sts": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}},
+			"opr": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}},
+		}})
+		require.NoError(t, err)
+		m := f.start("a")
+		f.until(time.Minute, "leases", func() bool { return f.owners()["a"] == 2 })
+		require.NoError(t, m.stop())
+	})
+}
+
+// A first sync that keeps failing ends the leader after the attempts that a
+// start has, with its error; the lock is free for another.
+// leader-and-client-version-migration#55 and shard-sync#33, as ruled
+func TestFirstSyncFails(t *testing.T) {
+	inFleet(t, 2, func(t *testing.T, f *fleet) {
+		calls := f.refuse("ListShards", "InternalFailure", 500, always)
+		m := f.start("a")
+		<-m.Ready()
+		<-m.done
+		require.ErrorContains(t, m.err, "first shard sync of stream orders")
+		assert.GreaterOrEqual(t, calls(), 20)
+		assert.Empty(t, f.lockOwner())
+	})
+	inFleet(t, 2, func(t *testing.T, f *fleet) {
+		f.refuse("ListShards", "AccessDeniedException", 400, always)
+		start := time.Now()
+		m := f.start("a")
+		<-m.done
+		require.ErrorContains(t, m.err, "AccessDeniedException")
+		assert.Less(t, time.Since(start), 5*time.Second, "permission does not come by waiting")
+	})
+}
+
+// The leader lists and creates leases while its own loops run: what it gives
+// itself stays its own. shard-sync#63
+func TestLeaderKeepsItsOwnLeases(t *testing.T) {
+	inFleet(t, 6, func(t *testing.T, f *fleet) {
+		f.aws.Intercept(func(ctx context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
+			if i.Operation == "ListShards" {
+				time.Sleep(25 * time.Second)
+			}
+			return f.intercept(ctx, i, run)
+		})
+		a, b := f.start("a"), f.start("b")
+		f.until(2*time.Minute, "leases", func() bool { o := f.owners(); return o["a"]+o["b"] == 6 })
+		time.Sleep(time.Minute)
+		for k, l := range f.leases() {
+			assert.Zero(t, l.OwnerSwitches, k)
+		}
+		require.NoError(t, a.stop())
+		require.NoError(t, b.stop())
+	})
+}
+
+// A leader that dies after some of the puts: the next one creates the rest, and
+// nothing is done twice. shard-sync#35
+func TestLeaderDiesWhileItCreatesLeases(t *testing.T) {
+	inFleet(t, 60, func(t *testing.T, f *fleet) {
+		var ms = make(map[string]*member)
+		var mu sync.Mutex
+		puts, dead := 0, ""
+		f.aws.Intercept(func(ctx context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
+			if i.Operation == "PutItem" && f.lockOwner() == i.Client {
+				mu.Lock()
+				if puts++; puts == 20 && dead == "" {
+					dead = i.Client
+					f.kill(ms[dead])
+				}
+				mu.Unlock()
+			}
+			return f.intercept(ctx, i, run)
+		})
+		for _, n := range []string{"a", "b", "c"} {
+			m := f.start(n)
+			mu.Lock()
+			ms[n] = m
+			mu.Unlock()
+		}
+		f.until(3*2*time.Minute+time.Minute, "all leases", func() bool { time.Sleep(time.Second); return len(f.leases()) == 60 })
+		require.NotEmpty(t, dead)
+		f.until(2*time.Minute, "all owned by the living", func() bool { o := f.owners(); return o[""] == 0 && o[dead] == 0 })
+		for k, l := range f.leases() {
+			assert.Equal(t, kcl.AtTrimHorizon, l.Checkpoint, k)
+		}
+	})
+}
+
+// What this version cannot read is skipped with a line, and the fleet works on.
+func TestUnreadableItems(t *testing.T) {
+	inFleet(t, 2, func(t *testing.T, f *fleet) {
+		f.put(10)
+		f.version("CLIENT_VERSION_3X")
+		d := dynamodb.NewFromConfig(f.aws.Config("test"))
+		for _, item := range []map[string]types.AttributeValue{
+			{"leaseKey": &types.AttributeValueMemberS{Value: "broken lease"}},
+			{"leaseKey": &types.AttributeValueMemberS{Value: "shardId-000000000099"}, "leaseCounter": &types.AttributeValueMemberS{Value: "many"}},
+			{"leaseKey": &types.AttributeValueMemberS{Value: "of the future"}, "entityType": &types.AttributeValueMemberS{Value: "SOME_FUTURE_TYPE"}},
+			{"leaseKey": &types.AttributeValueMemberS{Value: "worker x"}, "entityType": &types.AttributeValueMemberS{Value: "WORKER_METRIC_STATS"}, "lut": &types.AttributeValueMemberS{Value: "now"}},
+		} {
+			_, err := d.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(testApp), Item: item})
+			require.NoError(t, err)
+		}
+		m := f.start("a")
+		f.until(time.Minute, "all records", func() bool { return f.delivered() == 10 })
+		time.Sleep(time.Minute)
+		require.NoError(t, m.stop())
+		f.log.mu.Lock()
+		defer f.log.mu.Unlock()
+		for key, want := range map[string]int{"broken lease": 1, "shardId-000000000099": 1, "worker x": 1, "of the future": 0} {
+			n := 0
+			for _, w := range f.log.warnings {
+				if strings.Contains(w, key) {
+					n++
+				}
+			}
+			assert.Equal(t, want, n, "lines about %s", key)
+		}
+	})
+}
+
+// A lease whose consumer has ended although it is still this worker's is taken up
+// anew, with a new token, by a new processor. consumption#5,6,7
+func TestConsumerThatGaveUpIsReplaced(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
+		f.put(10)
+		var mu sync.Mutex
+		var tokens []string
+		m := f.start("a", func(c *Config) {
+			inner := c.Handler
+			c.Handler = func(ctx context.Context, b *kcl.Batch) error {
+				mu.Lock()
+				tokens = append(tokens, b.Shard.LeaseToken)
+				n := len(tokens)
+				mu.Unlock()
+				if n == 1 {
+					return fmt.Errorf("stored elsewhere: %w", kcl.ErrLeaseLost)
+				}
+				return inner(ctx, b)
+			}
+		})
+		f.until(time.Minute, "all records", func() bool { return f.delivered() == 10 })
+		require.NoError(t, m.stop())
+		mu.Lock()
+		defer mu.Unlock()
+		assert.Len(t, slices.Compact(slices.Clone(tokens)), 2)
+		f.requireAllProcessed()
+	})
+}
+
+// Status and Leases say what is going on, and encode to JSON.
+func TestStatusAndLeases(t *testing.T) {
+	inFleet(t, 2, func(t *testing.T, f *fleet) {
+		f.put(10)
+		m := f.start("a")
+		assert.Empty(t, m.Status().Leases)
+		f.until(time.Minute, "all records", func() bool { return f.delivered() == 10 })
+		time.Sleep(5 * time.Second)
+		st := m.Status()
+		assert.Equal(t, "a", st.Leader)
+		assert.True(t, st.Leading)
+		assert.Equal(t, StateStarted, st.State)
+		require.Len(t, st.Leases, 2)
+		for _, l := range st.Leases {
+			assert.Equal(t, "reading", l.State)
+			assert.Equal(t, "no new records", l.Waiting)
+			require.NotNil(t, l.Behind)
+			assert.Zero(t, *l.Behind)
+			assert.Equal(t, l.Processed, l.Checkpoint, "stored with a heartbeat")
+		}
+		text, err := json.Marshal(st)
+		require.NoError(t, err)
+		assert.Contains(t, string(text), `"behind_ms":0`)
+
+		all, err := m.Leases(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all, 2)
+		assert.Equal(t, "a", all[0].Owner)
+		assert.Equal(t, "shardId-000000000000", all[0].Shard)
+		assert.Equal(t, st.Leases[0].Checkpoint, all[0].Checkpoint)
+		require.NoError(t, m.stop())
+	})
+}
