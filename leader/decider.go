@@ -1,0 +1,269 @@
+package leader
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/go-kcl/kcl/metrics"
+)
+
+// Operation is the operation of the figures that a [Decider] reports, all of
+// them Count:
+//
+//	LeaderDecider:IsLeader        1 or 0, at every look and heartbeat   Detailed
+//	LeaderDecider:MalformedLock   1 at every look at a malformed item   Summary
+//
+// IsLeader is reported about every Heartbeat where KCL does at every question,
+// at least once a second. KCL has no MalformedLock: its check fails instead.
+const Operation = "LeaderDecider"
+
+const (
+	metricIsLeader  = "LeaderDecider:IsLeader"
+	metricMalformed = "LeaderDecider:MalformedLock"
+)
+
+// Decider says whether this worker leads, and contends for the lock while it
+// does not. All methods are safe for concurrent use.
+type Decider struct {
+	cfg     Config
+	table   table
+	log     *slog.Logger
+	metrics metrics.Scope
+
+	kick chan struct{} // wakes Run to look at its term; holds one
+	done chan struct{} // closed when Run has ended
+
+	mu sync.Mutex
+	// Guarded by mu.
+	running   bool
+	leading   bool
+	from      reading // before the call that won or last renewed the lock
+	term      Term
+	endTerm   context.CancelFunc
+	resigning *resignation // not yet taken up by Run
+	seen      Sighting
+	looked    bool          // at least once
+	lookErr   error         // of the last look
+	changed   chan struct{} // closed, and replaced, by signal
+}
+
+// resignation asks Run to free the lock.
+type resignation struct {
+	done chan struct{} // closed when err is set
+	err  error
+}
+
+// New returns a Decider that does nothing before [Decider.Run]. It makes no
+// call; an error names every fault of c.
+func New(c Config) (*Decider, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Decider{
+		cfg:     c,
+		table:   table{client: c.Client, name: c.Table, keyAttribute: c.KeyAttribute},
+		log:     c.Logger.With("worker", c.Worker),
+		metrics: metrics.Scope{Recorder: c.Metrics, Operation: Operation},
+		kick:    make(chan struct{}, 1),
+		done:    make(chan struct{}),
+		changed: make(chan struct{}),
+	}, nil
+}
+
+// Leading reports whether this worker leads, and its term. It makes no call to
+// AWS. A true answer holds until Term.Until at least, unless this worker itself
+// ends the term; later answers tell. Before the first look, and once Run has
+// ended, the answer is false.
+func (d *Decider) Leading() (Term, bool) {
+	d.mu.Lock()
+	leading, term, from := d.leading, d.term, d.from
+	d.mu.Unlock()
+	if !leading {
+		return Term{}, false
+	}
+	if d.stands(from) != certain {
+		d.wake()
+		return Term{}, false
+	}
+	return term, true
+}
+
+// stands says how a term stands now that counts from then.
+func (d *Decider) stands(from reading) standing {
+	mono, wall := read().since(from)
+	return judge(mono, wall, d.cfg.Duration)
+}
+
+// renewed returns when the call began that won or last renewed the lock.
+func (d *Decider) renewed() reading {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.from
+}
+
+// Ask is [Decider.Leading] for a start: it waits until Run has looked at the
+// lock for the first time. It returns the error of the last look if that failed,
+// wrapping [ErrMalformedLock] or an error of package kcl. It returns false
+// without an error once Run has ended. It makes no call to AWS itself.
+func (d *Decider) Ask(ctx context.Context) (Term, bool, error) {
+	for {
+		changed := d.Changed()
+		term, leading := d.Leading()
+		d.mu.Lock()
+		looked, err := d.looked, d.lookErr
+		d.mu.Unlock()
+		if leading {
+			return term, true, nil
+		}
+		if looked {
+			return Term{}, false, err
+		}
+		select {
+		case <-changed:
+		case <-d.done:
+			return Term{}, false, nil
+		case <-ctx.Done():
+			return Term{}, false, context.Cause(ctx)
+		}
+	}
+}
+
+// Changed returns a channel that is closed when the answer of [Decider.Leading]
+// changes, or what [Decider.Seen] says of who leads and whether to suspect it.
+// It is closed once; take the next one before asking again.
+func (d *Decider) Changed() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.changed
+}
+
+// Seen returns what this worker, while it contends, last saw of the lock. It is
+// false while it leads or nobody does. The worker's own id may stand there: a
+// former process had the lock.
+func (d *Decider) Seen() (Sighting, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.seen, d.seen != Sighting{}
+}
+
+// Resign gives up a term: Leading is false at once, the lock is freed, and this
+// worker stands back from it for one Duration, so that another gets it. A term
+// that is over already is no error. An error says that the lock could not be
+// freed; it then lapses by itself, one Duration after its last renewal.
+//
+// If ctx ends first, its cause is returned and the lock is freed all the same.
+func (d *Decider) Resign(ctx context.Context, t Term) error {
+	r := &resignation{done: make(chan struct{})}
+	if !d.end(t.Number, "resigned", r) {
+		return nil
+	}
+	d.wake()
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// wake makes Run look at its term now.
+func (d *Decider) wake() {
+	select {
+	case d.kick <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// begin starts a term that counts from then on.
+func (d *Decider) begin(from reading) (number uint64) {
+	ended, end := context.WithCancel(context.Background())
+	d.mu.Lock()
+	d.leading, d.from, d.endTerm = true, from, end
+	d.term = Term{
+		Number:   d.term.Number + 1,
+		Began:    time.Now(),
+		Until:    from.mono.Add(d.cfg.Duration),
+		Duration: d.cfg.Duration,
+		ended:    ended,
+	}
+	d.seen = Sighting{}
+	number = d.term.Number
+	d.signal()
+	d.mu.Unlock()
+	d.log.Info("leadership won", "term", number)
+	return number
+}
+
+// extend moves the end of the last term. One that was resigned meanwhile stays
+// over.
+func (d *Decider) extend(from reading) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.from, d.term.Until = from, from.mono.Add(d.cfg.Duration)
+}
+
+// end ends the term of that number, and leaves r, if any, to Run. It is false if
+// the term is over already.
+func (d *Decider) end(number uint64, reason string, r *resignation) bool {
+	d.mu.Lock()
+	if !d.leading || d.term.Number != number {
+		d.mu.Unlock()
+		return false
+	}
+	d.leading, d.resigning = false, r
+	d.endTerm()
+	d.signal()
+	d.mu.Unlock()
+	d.log.Info("leadership ended", "term", number, "reason", reason)
+	d.countLeading(false)
+	return true
+}
+
+// takeResignation returns what [Decider.Resign] left to Run, once.
+func (d *Decider) takeResignation() *resignation {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.resigning
+	d.resigning = nil
+	return r
+}
+
+// looks stores what came of a look at the lock.
+func (d *Decider) looks(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lookErr = err
+	if !d.looked {
+		d.looked = true
+		d.signal()
+	}
+}
+
+// publish stores what Seen returns, and reports whether another leader is seen.
+func (d *Decider) publish(s Sighting) (another bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	another = s.Leader != d.seen.Leader && s != Sighting{}
+	if s.Leader != d.seen.Leader || s.Suspect() != d.seen.Suspect() {
+		d.signal()
+	}
+	d.seen = s
+	return another
+}
+
+func (d *Decider) countLeading(leading bool) {
+	n := 0.0
+	if leading {
+		n = 1
+	}
+	d.metrics.Count(metricIsLeader, n, metrics.Detailed)
+}
+
+// signal closes the present channel of Changed. The caller holds mu.
+func (d *Decider) signal() {
+	close(d.changed)
+	d.changed = make(chan struct{})
+}

@@ -1,0 +1,266 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/kcltest"
+	"github.com/go-kcl/kcl/metrics"
+)
+
+// world is a lease table and the workers that contend for its lock, in one
+// bubble.
+type world struct {
+	t    *testing.T
+	aws  *kcltest.AWS
+	ddb  *dynamodb.Client
+	name string // of the table
+	key  string
+}
+
+func inWorld(t *testing.T, o kcltest.Options, f func(t *testing.T, w *world)) {
+	t.Helper()
+	inWorldOf(t, o, "leaseKey", f)
+}
+
+func inWorldOf(t *testing.T, o kcltest.Options, key string, f func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		a := kcltest.New(o)
+		w := &world{t: t, aws: a, ddb: dynamodb.NewFromConfig(a.Config("operator")), name: "app", key: key}
+		_, err := w.ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+			TableName:            &w.name,
+			BillingMode:          types.BillingModePayPerRequest,
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: &key, AttributeType: types.ScalarAttributeTypeS}},
+			KeySchema:            []types.KeySchemaElement{{AttributeName: &key, KeyType: types.KeyTypeHash}},
+		})
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		f(t, w)
+	})
+}
+
+// worker is a Decider that runs.
+type worker struct {
+	*Decider
+	name string
+	stop func() error // gracefully, and waits; may be called again
+	log  *logBuffer
+	seen *samples
+}
+
+// start runs a Decider until the test ends or stop is called.
+func (w *world) start(name string, change ...func(*Config)) *worker {
+	w.t.Helper()
+	x := w.idle(name, change...)
+	ctx, cancel := context.WithCancel(context.Background())
+	var err error
+	var done sync.WaitGroup
+	done.Go(func() { err = x.Run(ctx) })
+	x.stop = func() error {
+		cancel()
+		done.Wait()
+		return err
+	}
+	w.t.Cleanup(func() { _ = x.stop() })
+	return x
+}
+
+// idle makes a Decider that does not run.
+func (w *world) idle(name string, change ...func(*Config)) *worker {
+	w.t.Helper()
+	x := &worker{name: name, log: &logBuffer{}, seen: &samples{}}
+	c := Config{
+		Client:       dynamodb.NewFromConfig(w.aws.Config(name)),
+		Table:        w.name,
+		KeyAttribute: w.key,
+		Worker:       name,
+		Logger:       slog.New(slog.NewTextHandler(x.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Metrics:      x.seen,
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	var err error
+	x.Decider, err = New(c)
+	require.NoError(w.t, err)
+	return x
+}
+
+func times(duration, heartbeat time.Duration) func(*Config) {
+	return func(c *Config) { c.Duration, c.Heartbeat = duration, heartbeat }
+}
+
+func (x *worker) leads() bool {
+	_, ok := x.Leading()
+	return ok
+}
+
+// awaitLead sleeps, second by second, until x leads.
+func (w *world) awaitLead(x *worker, limit time.Duration) (after time.Duration) {
+	w.t.Helper()
+	for began := time.Now(); ; time.Sleep(time.Second) {
+		synctest.Wait()
+		if after = time.Since(began); x.leads() {
+			return after
+		}
+		require.LessOrEqual(w.t, after, limit, "%s does not lead", x.name)
+	}
+}
+
+// item returns the lock's item, nil if there is none.
+func (w *world) item() map[string]types.AttributeValue {
+	w.t.Helper()
+	out, err := w.ddb.GetItem(w.t.Context(), &dynamodb.GetItemInput{TableName: &w.name, Key: w.lockKey(), ConsistentRead: aws.Bool(true)})
+	require.NoError(w.t, err)
+	return out.Item
+}
+
+func (w *world) lockKey() map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{w.key: str("Leader")}
+}
+
+func (w *world) put(item map[string]types.AttributeValue) {
+	w.t.Helper()
+	_, err := w.ddb.PutItem(w.t.Context(), &dynamodb.PutItemInput{TableName: &w.name, Item: item})
+	require.NoError(w.t, err)
+}
+
+func (w *world) delete() {
+	w.t.Helper()
+	_, err := w.ddb.DeleteItem(w.t.Context(), &dynamodb.DeleteItemInput{TableName: &w.name, Key: w.lockKey()})
+	require.NoError(w.t, err)
+}
+
+// javaLock is what a Java worker writes.
+func (w *world) javaLock(owner, version, duration string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{
+		w.key: str("Leader"), "ownerName": str(owner), "leaseDuration": str(duration), "recordVersionNumber": str(version),
+	}
+}
+
+func text(item map[string]types.AttributeValue, name string) string {
+	s, _ := item[name].(*types.AttributeValueMemberS)
+	if s == nil {
+		return ""
+	}
+	return s.Value
+}
+
+var errBroken = errors.New("connection broken")
+
+// The faults that an interceptor may choose for a call. Each answers it.
+type fault func(ctx context.Context, run func() wire.Answer) (wire.Answer, error)
+
+func lost(_ context.Context, _ func() wire.Answer) (wire.Answer, error) {
+	return wire.Answer{}, errBroken
+}
+
+func unanswered(ctx context.Context, _ func() wire.Answer) (wire.Answer, error) {
+	<-ctx.Done()
+	return wire.Answer{}, ctx.Err()
+}
+
+// landed carries the call out, but its answer is lost.
+func landed(_ context.Context, run func() wire.Answer) (wire.Answer, error) {
+	run()
+	return wire.Answer{}, errBroken
+}
+
+// landedSilently carries the call out and never answers.
+func landedSilently(ctx context.Context, run func() wire.Answer) (wire.Answer, error) {
+	run()
+	<-ctx.Done()
+	return wire.Answer{}, ctx.Err()
+}
+
+func unavailable(_ context.Context, _ func() wire.Answer) (wire.Answer, error) {
+	e := &wire.Error{Status: 503, Type: "com.amazonaws.dynamodb.v20120810#ServiceUnavailable", Message: "try later"}
+	return e.Answer(wire.JSON10), nil
+}
+
+// faults lets choose name the fault of each call of a client; nil is none.
+func (w *world) faults(choose func(client, operation string) fault) {
+	w.aws.Intercept(func(ctx context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
+		if f := choose(i.Client, i.Operation); f != nil {
+			return f(ctx, run)
+		}
+		return run(), nil
+	})
+}
+
+// cut breaks every call of a client from now on, as a killed worker's.
+func (w *world) cut(clients ...string) {
+	w.faults(func(client, _ string) fault {
+		for _, c := range clients {
+			if c == client {
+				return lost
+			}
+		}
+		return nil
+	})
+}
+
+// logBuffer keeps log lines.
+type logBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// count returns how many lines contain all of these.
+func (l *logBuffer) count(parts ...string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+lines:
+	for line := range strings.Lines(l.b.String()) {
+		for _, p := range parts {
+			if !strings.Contains(line, p) {
+				continue lines
+			}
+		}
+		n++
+	}
+	return n
+}
+
+// samples keeps figures.
+type samples struct {
+	mu   sync.Mutex
+	list []metrics.Sample
+}
+
+func (s *samples) Record(x metrics.Sample) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = append(s.list, x)
+}
+
+// values returns what was recorded under a name, in order.
+func (s *samples) values(name string) (v []float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.list {
+		if x.Name == name {
+			v = append(v, x.Value)
+		}
+	}
+	return v
+}
