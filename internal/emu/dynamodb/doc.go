@@ -17,10 +17,11 @@
 // [Lag]. Chance comes from one seeded source, so that a run whose calls come in
 // the same order at the same times gives the same answers.
 //
-// Files. service.go takes calls apart and dispatches; compile.go says what a
-// write means before any table is looked at. table.go, index.go and rows.go are
-// the state, with ordered.go beneath; status.go and describe.go say how it looks
-// at an instant. Every operation has its place in a file named after it.
+// Files. service.go decodes and dispatches calls; action.go says what a write
+// of an item comes to, page.go what a read of many does. table.go, index.go and
+// rows.go are the state, with keys.go and ordered.go beneath; status.go and
+// describe.go say how it looks at an instant. The operations have files named
+// after them.
 //
 // Order of an item call: JSON types, members' constraints, mixing of the two
 // forms, attribute values, expressions, and only then, under the lock: the table

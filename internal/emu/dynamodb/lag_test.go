@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-kcl/kcl/internal/emu/attr"
 )
 
 // aws-dynamodb#37
@@ -72,6 +74,43 @@ func TestReadsThatAreNotConsistent(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An item that is deleted twice shows late readers all that it has been, and
+// leaves nothing behind in the end.
+func TestLateReadersSeeAnItemComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lag = 10 * time.Second
+		c := newClient(Config{Timing: atOnce, Lag: Lag{Read: lag}})
+		c.createLeases(t, "leases", false)
+		start := time.Now()
+		for n := range 2 {
+			c.put(t, "leases", `"leaseKey":{"S":"s1"},"n":{"N":"%d"}`, n)
+			time.Sleep(4 * time.Second)
+			c.ok(t, "DeleteItem", `{"TableName":"leases","Key":{"leaseKey":{"S":"s1"}}}`)
+			time.Sleep(4 * time.Second)
+		}
+		// At 16 s the first deletion's time is over, the second's is not.
+		rows := &c.find(t, "leases").rows
+		place := partition(attr.String("s1"))
+		for second, want := range map[int]string{5: "", 7: "", 8: "1", 11: "1", 12: "", 16: ""} {
+			item, _ := rows.asOf(place, start.Add(time.Duration(second)*time.Second))
+			assert.Equal(t, want, item["n"].Text(), "after %d s", second)
+		}
+		time.Sleep(lag)
+		assert.Zero(t, c.find(t, "leases").rows.all.len())
+		assert.Empty(t, c.find(t, "leases").rows.grave)
+	})
+}
+
+// find returns the table as a call finds it.
+func (c client) find(t *testing.T, name string) *table {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := c.view(c.Caller).find(name)
+	require.NotNil(t, found)
+	return found
 }
 
 // Transactions read what is committed, whatever the lag.

@@ -97,6 +97,7 @@ func TestCreateTable(t *testing.T) {
 		other.Region = "eu-west-1"
 		other.refused(t, notFound, "", "DescribeTable", `{"TableName":"leases"}`)
 		other.refused(t, notFound, "", "DescribeTable", `{"TableName":"arn:aws:dynamodb:us-east-1:123456789012:table/leases"}`)
+		c.refused(t, notFound, "", "DescribeTable", `{"TableName":"arn:aws:dynamodb:eu-west-1:123456789012:table/leases"}`)
 		c.ok(t, "DescribeTable", `{"TableName":"arn:aws:dynamodb:us-east-1:123456789012:table/leases"}`)
 		c.ok(t, "Scan", `{"TableName":"arn:aws:dynamodb:us-east-1:123456789012:table/leases"}`)
 	})

@@ -70,6 +70,7 @@ func TestTransactionRefused(t *testing.T) {
 	}
 	for _, tt := range []struct{ name, items, code, text string }{
 		{"put and check of one item", put("") + `,` + check("s1"), validation, "Transaction request cannot include multiple operations on one item"},
+		{"the same beside a key that does not fit", `{"Delete":{"TableName":"leases","Key":{"x":{"S":"s1"}}}},` + put("") + `,` + check("s1"), validation, "Transaction request cannot include multiple operations on one item"},
 		{"no actions", ``, validation, "greater than or equal to 1"},
 		{"empty action", put("") + `,{}`, validation, "TransactItems can only contain one of"},
 		{"two in one", `{"Put":{"TableName":"leases","Item":{"leaseKey":{"S":"a"}}},"Delete":{"TableName":"leases","Key":{"leaseKey":{"S":"b"}}}}`, validation, "TransactItems can only contain one of"},
@@ -113,6 +114,7 @@ func TestCancellationReasons(t *testing.T) {
 	const failsAbsent = `{"ConditionCheck":{"TableName":"leases","Key":{"leaseKey":{"S":"none"}},"ReturnValuesOnConditionCheckFailure":"ALL_OLD","ConditionExpression":"attribute_exists(leaseKey)"}}`
 	const noKey = `{"Delete":{"TableName":"leases","Key":{"other":{"S":"s1"}}}}`
 	const noAttribute = `{"Update":{"TableName":"leases","Key":{"leaseKey":{"S":"s1"}},"UpdateExpression":"SET n = x"}}`
+	const tooMuch = `{"Update":{"TableName":"leases","Key":{"leaseKey":{"S":"s2"}},"UpdateExpression":"SET n = x"}}`
 	const indexKey = `{"Put":{"TableName":"leases","Item":{"leaseKey":{"S":"bad"},"leaseOwner":{"N":"1"}}}}`
 	const none = `{"Code":"None"}`
 	const failed = `{"Code":"ConditionalCheckFailed","Message":"The conditional request failed"`
@@ -127,6 +129,7 @@ func TestCancellationReasons(t *testing.T) {
 		{"a key that does not fit hides conditions", []string{fails, noKey}, "None, ValidationError", []string{none, `{"Code":"ValidationError","Message":"The provided key element does not match the schema"}`}},
 		{"of two that do not fit, the first", []string{ok, indexKey, noKey}, "None, ValidationError, None", []string{none, `{"Code":"ValidationError","Message":"One or more parameter values were invalid: Type mismatch for Index Key leaseOwner Expected: S Actual: N IndexName: owners"}`, none}},
 		{"an update that cannot be carried out", []string{ok, noAttribute}, "None, ValidationError", []string{none, `{"Code":"ValidationError","Message":"The provided expression refers to an attribute that does not exist in the item"}`}},
+		{"of two such updates, the first", []string{noAttribute, ok, tooMuch}, "ValidationError, None, None", []string{`{"Code":"ValidationError","Message":"The provided expression refers to an attribute that does not exist in the item"}`, none, none}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := begin(t)

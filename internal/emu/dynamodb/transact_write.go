@@ -54,7 +54,6 @@ func (r *transactWriteItems) UnmarshalJSON(b []byte) error {
 	if err := dec.Decode(&content); err != nil {
 		return err
 	}
-	delete(content, "ClientRequestToken")
 	plain, err := json.Marshal(content) // names sorted
 	r.digest = sha256.Sum256(plain)
 	return err
@@ -178,21 +177,28 @@ func (r *transactWriteItems) run(v *view, actions []*action, want detail) (any, 
 			return r.repeated(spots, actions, want), nil
 		}
 	}
-	for i, a := range actions {
-		if err := a.fits(spots[i].table); err != nil {
-			return nil, invalidAt(i, len(actions), err)
-		}
-	}
+	// What refuses the whole request goes before what cancels it.
+	var misfit error
 	seen := make(map[spot]bool, len(actions))
 	for i, a := range actions {
-		spots[i].place = a.place(spots[i].table)
-		if err := a.allowed(spots[i].table); err != nil {
+		t := spots[i].table
+		if err := a.fits(t); err != nil {
+			if misfit == nil {
+				misfit = invalidAt(i, len(actions), err)
+			}
+			continue
+		}
+		if err := a.allowed(t); err != nil {
 			return nil, err
 		}
+		spots[i].place = a.place(t)
 		if seen[spots[i]] {
 			return nil, errSameItem
 		}
 		seen[spots[i]] = true
+	}
+	if misfit != nil {
+		return nil, misfit
 	}
 	outcomes, err := decideAll(v, actions, spots)
 	if err != nil {
@@ -200,11 +206,7 @@ func (r *transactWriteItems) run(v *view, actions []*action, want detail) (any, 
 	}
 	b := bill{want: want, kind: writeKindOf}
 	for i, o := range outcomes {
-		if actions[i].verb == check {
-			b.addTable(actions[i].table, float64(2*writeUnits(o.oldSize)))
-		} else {
-			b.addWrite(actions[i].table, o.commit(v), 2)
-		}
+		b.addWrite(actions[i].table, o.commit(v), 2) // a check leaves its item as it is, and costs as much
 		if v.lag.Transaction > 0 {
 			o.table.hold(o.place, v.now.Add(v.lag.Transaction))
 		}
