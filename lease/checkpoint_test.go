@@ -216,6 +216,40 @@ func TestAfterACheckpointWithoutAnswer(t *testing.T) {
 			})
 		})
 	}
+	t.Run("after a renewal without answer", func(t *testing.T) {
+		inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
+			w.create(lease("s1", "a"))
+			a := w.peer("a").hold()
+			token := a.token("s1")
+			time.Sleep(testPeriod)
+			a.line.fail(1, "UpdateItem", "s1", unanswered)
+			require.Error(t, a.renewAll(t.Context()))
+			require.NoError(t, checkpoint7(t.Context(), a, token))
+			assert.Equal(t, at("7"), w.item("s1").Checkpoint)
+			assert.EqualValues(t, 3, w.item("s1").Counter)
+		})
+	})
+	t.Run("one that lands when the next is on its way", func(t *testing.T) {
+		inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
+			w.create(lease("s1", "a"))
+			a := w.peer("a").hold()
+			token := a.token("s1")
+			var land func()
+			a.line.fail(1, "UpdateItem", "s1", func(_ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+				land = func() { _, _ = send() }
+				return nil, errCut
+			})
+			require.Error(t, checkpoint7(t.Context(), a, token))
+			a.line.fail(1, "UpdateItem", "s1", func(_ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+				land()
+				return send()
+			})
+			require.NoError(t, a.Checkpoint(t.Context(), "s1", token, at("9")))
+			assert.Equal(t, at("9"), w.item("s1").Checkpoint)
+			assert.EqualValues(t, 3, w.item("s1").Counter)
+			assert.Equal(t, []string{"acquired s1"}, a.heard())
+		})
+	})
 	t.Run("the lease was taken meanwhile", func(t *testing.T) {
 		inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
 			w.create(lease("s1", "a"))
@@ -282,6 +316,21 @@ func TestAcceptedPositionRidesOnTheHeartbeat(t *testing.T) {
 		require.NoError(t, a.Flush(t.Context(), "s1", token))
 		assert.Equal(t, 3, a.line.count("UpdateItem", "s1")-writes)
 	})
+	t.Run("and is stored once, however many ask for it", func(t *testing.T) {
+		inWorld(t, kcltest.Options{Latency: 10 * time.Millisecond}, func(t *testing.T, w *world) {
+			w.create(lease("s1", "a"))
+			a := w.peer("a").hold()
+			token := a.token("s1")
+			a.Accept("s1", token, at("9"))
+			before := w.item("s1").Counter
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(func() { assert.NoError(t, a.Flush(t.Context(), "s1", token)) })
+			}
+			wg.Wait()
+			assert.Equal(t, before+1, w.item("s1").Counter)
+		})
+	})
 	t.Run("which learns of a hand-off all the same, and carries the throughput", func(t *testing.T) {
 		inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
 			w.create(lease("s1", "a"))
@@ -299,6 +348,21 @@ func TestAcceptedPositionRidesOnTheHeartbeat(t *testing.T) {
 			held, _ := a.Get("s1")
 			assert.Equal(t, "b", held.Owner)
 			assert.Equal(t, "a", held.CheckpointOwner)
+		})
+	})
+	t.Run("but never moves the checkpoint back", func(t *testing.T) {
+		inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
+			w.create(lease("s1", "a"))
+			a := w.peer("a").hold()
+			token := a.token("s1")
+			a.Accept("s1", token, at("9"))
+			a.line.fail(1, "UpdateItem", "s1", unanswered)
+			require.Error(t, a.Checkpoint(t.Context(), "s1", token, kcl.ShardEnd))
+			time.Sleep(testPeriod)
+			require.NoError(t, a.renewAll(t.Context()))
+			assert.Equal(t, kcl.ShardEnd, w.item("s1").Checkpoint)
+			held, _ := a.Get("s1")
+			assert.True(t, held.Ended())
 		})
 	})
 	t.Run("which is tried again when it fails", func(t *testing.T) {
@@ -415,6 +479,8 @@ func TestSuspendedMachine(t *testing.T) {
 			require.NoError(t, a.renewAll(t.Context()))
 			assert.Equal(t, []string{"acquired s1", "lost s1 expired"}, a.heard())
 			assert.Equal(t, 2, a.line.count("UpdateItem", "s1"), "the discovery's and one more")
+			lost, _ := a.metrics.get("RenewAllLeases LostLeases")
+			assert.Equal(t, 1.0, lost)
 		})
 	})
 	t.Run("who hands out records has the renewal made", func(t *testing.T) {

@@ -27,6 +27,24 @@
 // effect. Renewals, checkpoints and assignments recognize it in the item that
 // refused them.
 //
+// A [Discoverer] finds what was assigned to its worker, a [Renewer] holds it, a
+// [Cleaner] deletes the leases of shards that are read to their end.
+//
+// An owner counts a lease's term, the failover time, from before the write that
+// won or renewed it; an observer counts from after the read that showed the
+// counter. So the owner gives up first. It trusts neither clock alone: when the
+// monotonic one says that the term is over it gives up, when only the wall clock
+// does, as after a suspend, it makes one conditional write, which decides.
+//
+// Metrics, by operation:
+//
+//	RenewAllLeases          LostLeases, CurrentLeases, Success, Time,
+//	                        RenewLease.Success, RenewLease.Time
+//	LeaseRenewerInitialize  Fault
+//	LeaseDiscovery          Success, Time, GetLease:Error, ListLeaseKeysForWorker.Time,
+//	                        FetchNewLeases.Time, NewLeasesDiscovered, OwnerMismatch
+//	ListLeases, ScanLeases  LeaseDeserializationFailureCount
+//
 // It is one of the library's own parts, exported to be read and reused at one's
 // own risk; its API is not promised.
 package lease

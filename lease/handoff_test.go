@@ -174,6 +174,18 @@ func TestHandOffIsForcedWhenTheConsumerHangs(t *testing.T) {
 		a.wg.Wait()
 		assert.Equal(t, got, w.item("s1"))
 	})
+	t.Run("to the tick", func(t *testing.T) {
+		inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
+			w.create(lease("s1", "a"))
+			a := w.peer("a", func(rc *RenewerConfig) { rc.HandOffTimeout = 5500 * time.Millisecond }).hold()
+			defer a.run()()
+			_, err := a.StartHandOff(t.Context(), "s1", a.token("s1"), "b")
+			require.NoError(t, err)
+			time.Sleep(5500 * time.Millisecond)
+			synctest.Wait()
+			assert.Empty(t, w.item("s1").CheckpointOwner)
+		})
+	})
 	t.Run("and again when that fails", func(t *testing.T) {
 		inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
 			w.create(lease("s1", "a"))

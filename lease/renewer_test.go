@@ -272,11 +272,12 @@ func TestRenewalCallsEndInTime(t *testing.T) {
 		require.ErrorIs(t, a.renewAll(t.Context()), kcl.ErrDependency)
 		assert.Equal(t, testPeriod, time.Since(began))
 
-		err := a.Checkpoint(t.Context(), "s1", token, at("1"))
-		require.ErrorIs(t, err, kcl.ErrDependency)
-		l := w.item("s1")
-		assert.Equal(t, testTerm, time.Since(began)+testPeriod)
-		assert.EqualValues(t, 1, l.Counter)
+		// Nor does a checkpoint take the time of the renewals.
+		require.ErrorIs(t, checkpoint7(t.Context(), a, token), kcl.ErrDependency)
+		assert.Equal(t, 2*testPeriod, time.Since(began))
+		require.ErrorIs(t, checkpoint7(t.Context(), a, token), kcl.ErrDependency)
+		assert.Equal(t, testTerm-testPeriod, time.Since(began), "the term's end comes first")
+		assert.EqualValues(t, 1, w.item("s1").Counter)
 	})
 }
 
@@ -336,6 +337,49 @@ func TestImpossibleOwnersInMemoryAreGivenUp(t *testing.T) {
 		assert.Equal(t, []string{"s2"}, a.keys())
 		assert.Zero(t, a.line.count("UpdateItem", "s1"))
 		assert.EqualValues(t, 1, w.item("s2").Counter)
+	})
+}
+
+func TestAdopt(t *testing.T) {
+	inWorld(t, kcltest.Options{Latency: 20 * time.Millisecond}, func(t *testing.T, w *world) {
+		w.create(lease("free", ""))
+		a := w.peer("a")
+		began := time.Now()
+		won, done, err := a.store.Assign(t.Context(), w.item("free"), "a", false)
+		require.NoError(t, err)
+		require.True(t, done)
+		l, ok := a.Adopt(won)
+		require.True(t, ok)
+		assert.NotEmpty(t, l.Token)
+		assert.GreaterOrEqual(t, l.Moved.Sub(began), time.Duration(0))
+		assert.True(t, l.Moved.Before(time.Now()), "from before the write")
+		assert.Equal(t, []string{"acquired free"}, a.heard())
+
+		time.Sleep(testPeriod)
+		require.NoError(t, a.renewAll(t.Context()))
+		assert.EqualValues(t, 2, w.item("free").Counter)
+
+		_, ok = a.Adopt(won)
+		assert.False(t, ok, "held already")
+		assert.Equal(t, l.Token, a.token("free"))
+		a.Drop("free", l.Token)
+		won.Moved = time.Now().Add(-testTerm - tick)
+		_, ok = a.Adopt(won)
+		assert.False(t, ok, "the term is over")
+		won.Moved = time.Time{}
+		_, ok = a.Adopt(won)
+		assert.False(t, ok, "nothing was written")
+	})
+	t.Run("in place of a tenure whose term is over", func(t *testing.T) {
+		inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
+			w.create(lease("s1", "a"))
+			a := w.peer("a").hold()
+			old := a.token("s1")
+			time.Sleep(testTerm + tick)
+			a.hold()
+			assert.NotEqual(t, old, a.token("s1"))
+			assert.Equal(t, []string{"acquired s1", "lost s1 expired", "acquired s1"}, a.heard())
+		})
 	})
 }
 

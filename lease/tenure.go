@@ -79,17 +79,25 @@ func prepareAt(p kcl.Position, state []byte) change {
 	return func(l *Lease) { l.Pending, l.PendingState = p, state }
 }
 
-// storeAccepted is the change that stores t's accepted position.
+// storeAccepted is the change that stores t's accepted position, unless the
+// lease turns out to stand behind it: a checkpoint may have been stored whose
+// answer got lost.
 func (r *Renewer) storeAccepted(t *tenure) change {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return checkpointAt(t.accepted)
+	p := t.accepted
+	return func(l *Lease) {
+		if p.Compare(l.Checkpoint) > 0 {
+			checkpointAt(p)(l)
+		}
+	}
 }
 
 // write makes one conditional write of t's item and takes over the answer. The
-// caller has t's turn. An error that wraps [kcl.ErrLeaseLost] ended the tenure;
-// after any other the memory is as it was, and the write may have been carried
-// out all the same.
+// caller has t's turn. The write ends with the term, and within a period: one
+// that hangs shall leave time for others. An error that wraps [kcl.ErrLeaseLost]
+// ended the tenure; after any other the memory is as it was, and the write may
+// have been carried out all the same.
 func (r *Renewer) write(ctx context.Context, t *tenure, c change) error {
 	start := readClocks()
 	r.mu.Lock()
@@ -102,6 +110,9 @@ func (r *Renewer) write(ctx context.Context, t *tenure, c change) error {
 	if worth == over {
 		r.end(t, LossExpired)
 		return lostError(t.key)
+	}
+	if patience := start.mono.Add(r.period); patience.Before(end) {
+		end = patience
 	}
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()

@@ -159,6 +159,10 @@ func (l *line) Do(r *http.Request) (*http.Response, error) {
 	}
 	l.mu.Unlock()
 	send := func() (*http.Response, error) {
+		r := r
+		if r.Context().Err() != nil { // it arrives though its sender has gone
+			r = r.WithContext(context.WithoutCancel(r.Context()))
+		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		return l.next.Do(r)
 	}
