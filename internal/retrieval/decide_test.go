@@ -27,7 +27,6 @@ func TestPause(t *testing.T) {
 		want      time.Duration
 	}{
 		"nothing called yet":                      {history{}, 0, 0, 0},
-		"no success since the last pause":         {history{called: true}, 0, 0, idle},
 		"rest of the idle time":                   {history{called: true, lastOK: ago(time.Second)}, 0, 0, 500 * time.Millisecond},
 		"idle time is over":                       {history{called: true, lastOK: ago(2 * time.Second)}, 0, 0, 0},
 		"near the tip, threshold":                 {history{called: true, lastOK: ago(time.Second), behind: 2 * time.Second, behindKnown: true}, 5 * time.Second, 0, 4 * time.Second},

@@ -7,10 +7,10 @@ const maxBackoff = 10 * time.Second
 
 // history is what the pace of a shard's reading depends on.
 type history struct {
-	called   bool      // any call was made
-	lastOK   time.Time // of the last success; zero if there was none since the last pause
-	failures int       // in a row
-	// Of the last response:
+	called   bool // any call was made
+	failures int  // in a row
+	// Of the last response, which there is if called and no failures:
+	lastOK      time.Time
 	behind      time.Duration
 	behindKnown bool
 	bytes       int
@@ -20,8 +20,7 @@ type history struct {
 //
 //	nothing called yet         0
 //	failures                   the idle time, doubled for each further failure up to maxBackoff, plus up to half of it
-//	no success since a pause   the idle time
-//	else                       what is left, since the last success, of the longest of
+//	else                       what is left, since the last response, of the longest of
 //	                           the idle time,
 //	                           the threshold (if the shard's tip is nearer than it),
 //	                           the time the last response takes of the shard's throughput
@@ -41,8 +40,6 @@ func pause(h history, now time.Time, cfg *Config, random float64) time.Duration 
 			}
 		}
 		return d + time.Duration(random*float64(d)/2)
-	case h.lastOK.IsZero():
-		return idle
 	}
 	want := idle
 	if cfg.BytesPerSecond > 0 {

@@ -172,7 +172,7 @@ func (p *Poller) hasRoom() bool {
 // pace waits until the next call is due.
 func (p *Poller) pace(ctx context.Context) bool {
 	d := pause(p.history, time.Now(), &p.r.cfg, p.r.cfg.Random())
-	p.history.called, p.history.lastOK = true, time.Time{}
+	p.history.called = true
 	return sleep(ctx, d)
 }
 

@@ -212,6 +212,17 @@ func TestCloseDuringACall(t *testing.T) {
 	})
 }
 
+// A call that gets no answer is given up after the request timeout.
+func TestRequestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shardServer{pages: pagesOf(1, 1, 1), getFault: onCall(map[int]error{0: errHang})}
+		p := open(t, Config{}, s)
+		next(t, p)
+		at := s.getTimes()
+		assert.Equal(t, defaultRequestTimeout+defaultIdleTime, at[1].Sub(at[0]))
+	})
+}
+
 // consumption#26
 func TestTimeoutsAreIgnoredAtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
