@@ -16,14 +16,14 @@ const (
 	// before, up to maxRetry.
 	firstRetry = 100 * time.Millisecond
 	maxRetry   = 30 * time.Second
-	// The same of calls to the lease table. KCL: taskBackoffTimeMillis, 500.
-	firstTableRetry = 500 * time.Millisecond
-	maxTableRetry   = 8 * time.Second
+	// A failed call to the lease table is made again after Config.TaskBackoff,
+	// then twice as long as before, up to maxTableRetry.
+	maxTableRetry = 8 * time.Second
 )
 
 // retryDelay is the wait after the n-th failure in a row, counted from 1.
 func retryDelay(n int, first, limit time.Duration) time.Duration {
-	d := first
+	d, limit := first, max(first, limit)
 	for range n - 1 {
 		if d *= 2; d >= limit {
 			return limit
@@ -35,7 +35,7 @@ func retryDelay(n int, first, limit time.Duration) time.Duration {
 // tableRetry is the wait after the n-th failed call to the lease table; whole
 // fleets fail together, so it differs.
 func (c *Consumer) tableRetry(n int) time.Duration {
-	d := retryDelay(n, firstTableRetry, maxTableRetry)
+	d := retryDelay(n, c.cfg.TaskBackoff, maxTableRetry)
 	return d + time.Duration(c.cfg.Random()*float64(d)/2)
 }
 

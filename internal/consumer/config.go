@@ -52,8 +52,10 @@ type Source interface {
 }
 
 const (
-	defaultWarnAfter = time.Minute
-	leaveTimeout     = 5 * time.Second
+	defaultWarnAfter   = time.Minute
+	defaultTaskBackoff = 500 * time.Millisecond
+	// leaveTimeout bounds the writes that give a lease up.
+	leaveTimeout = 5 * time.Second
 )
 
 // Config is what all consumers of a worker share. One of NewProcessor and
@@ -80,9 +82,16 @@ type Config struct {
 	// StopWorker is told when [kcl.StopWorker] was the answer to a failure. It
 	// must return at once.
 	StopWorker func(cause error)
-	// ParentPolls paces the reads of parents' leases of all consumers. Default:
-	// one for each.
+	// ParentPollInterval is how often the leases of parents on other workers are
+	// read. Default 0: every second, or what ParentPolls leaves of that. KCL:
+	// parentShardPollIntervalMillis.
+	ParentPollInterval time.Duration
+	// ParentPolls paces those reads of all consumers, unless ParentPollInterval
+	// is set. Default: one for each.
 	ParentPolls *ParentPolls
+	// TaskBackoff is the wait after a failed call to the lease table, doubled for
+	// each further failure up to 8 s. Default 500 ms. KCL: taskBackoffTimeMillis.
+	TaskBackoff time.Duration
 
 	Logger  *slog.Logger
 	Metrics metrics.Recorder
@@ -93,6 +102,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.WarnAfter <= 0 {
 		c.WarnAfter = defaultWarnAfter
+	}
+	if c.TaskBackoff <= 0 {
+		c.TaskBackoff = defaultTaskBackoff
 	}
 	if c.StopWorker == nil {
 		c.StopWorker = func(error) {}

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -62,7 +63,7 @@ func (c *Consumer) awaitParents(stay context.Context) bool {
 			return false
 		}
 		now := time.Now()
-		if now.Sub(read) >= slowParentPoll || c.cfg.ParentPolls.take(c.elsewhere(open), now) {
+		if c.pollDue(now, read, open) {
 			read = now
 			blocked, err := c.blockedBy(stay, &open)
 			switch {
@@ -76,10 +77,17 @@ func (c *Consumer) awaitParents(stay context.Context) bool {
 				c.say(StateWaiting, "waits for its parents to be processed to their end: "+strings.Join(blocked, ", "))
 			}
 		}
-		if c.pauseOrPoke(stay, parentPoll) {
+		if c.pauseOrPoke(stay, cmp.Or(c.cfg.ParentPollInterval, parentPoll)) {
 			read = time.Time{}
 		}
 	}
+}
+
+// pollDue reports whether the open parents' leases may be read now, the last
+// time having been read.
+func (c *Consumer) pollDue(now, read time.Time, open []string) bool {
+	return c.cfg.ParentPollInterval > 0 || now.Sub(read) >= slowParentPoll ||
+		c.cfg.ParentPolls.take(c.elsewhere(open), now)
 }
 
 // elsewhere returns how many of the shards' leases this worker does not hold.

@@ -135,6 +135,15 @@ func TestSingleChildLooksOften(t *testing.T) {
 	})
 }
 
+func TestParentPollIntervalIsObeyed(t *testing.T) {
+	bubble(t, "", func(t *testing.T, s *stage) {
+		s.cfg.ParentPollInterval = 7 * time.Second
+		phase(s, "waiting")
+		settle(700*time.Second - 1)
+		assert.Equal(t, 100, s.rows.gets)
+	})
+}
+
 func TestParentsNotReadable(t *testing.T) {
 	bubble(t, "", func(t *testing.T, s *stage) {
 		s.rows.fail(errTest)

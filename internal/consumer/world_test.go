@@ -150,7 +150,9 @@ func (w *world) worker(id string, process func(context.Context, *kcl.Batch) erro
 	w.t.Helper()
 	cfg := w.aws.Config(id)
 	k := &worker{w: w, id: id, consumers: map[string]*Consumer{}, results: map[string][]Result{},
-		store: lease.NewStore(lease.StoreConfig{Client: dynamodb.NewFromConfig(cfg), Table: tableName})}
+		store: lease.NewStore(lease.StoreConfig{Table: tableName, Client: dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+			o.RetryMaxAttempts = 1 // a refused call is refused at once
+		})})}
 	reader := retrieval.NewReader(retrieval.Config{Client: kinesis.NewFromConfig(cfg), IdleTime: 250 * time.Millisecond})
 	ctx, cancel := context.WithCancel(context.Background())
 	k.stop = cancel
