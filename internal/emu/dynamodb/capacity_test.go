@@ -91,7 +91,7 @@ func TestConsumedCapacity(t *testing.T) {
 			`{"ReturnConsumedCapacity":"INDEXES","TransactItems":[{"Put":{"TableName":"leases","Item":{"leaseKey":{"S":"b"},"leaseOwner":{"S":"A"}}}}]}`)
 		c.answers(t, `{"Responses":[{},{"Item":{"leaseKey":{"S":"a"}}}],"ConsumedCapacity":[{"TableName":"other","CapacityUnits":2,"ReadCapacityUnits":2},{"TableName":"leases","CapacityUnits":2,"ReadCapacityUnits":2}]}`, "TransactGetItems",
 			`{"ReturnConsumedCapacity":"TOTAL","TransactItems":[{"Get":{"TableName":"other","Key":{"leaseKey":{"S":"none"}}}},{"Get":{"TableName":"leases","Key":{"leaseKey":{"S":"a"}}}}]}`)
-		body := c.refused(t, cancelled_, "", "TransactWriteItems", `{"ReturnConsumedCapacity":"TOTAL","TransactItems":[{"Delete":{"TableName":"other","Key":{"leaseKey":{"S":"a"}},"ConditionExpression":"attribute_not_exists(v)"}}]}`)
+		body := c.refused(t, txCancelled, "", "TransactWriteItems", `{"ReturnConsumedCapacity":"TOTAL","TransactItems":[{"Delete":{"TableName":"other","Key":{"leaseKey":{"S":"a"}},"ConditionExpression":"attribute_not_exists(v)"}}]}`)
 		assert.NotContains(t, body, "Capacity")
 	})
 	t.Run("a scan of a segment looks into fewer partitions", func(t *testing.T) {

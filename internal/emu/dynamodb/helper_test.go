@@ -85,12 +85,12 @@ func get(t *testing.T, text, path string) any {
 }
 
 const (
-	validation = "ValidationException"
-	notFound   = "ResourceNotFoundException"
-	resInUse   = "ResourceInUseException"
-	limit      = "LimitExceededException"
-	condFailed = "ConditionalCheckFailedException"
-	cancelled_ = "TransactionCanceledException"
+	validation  = "ValidationException"
+	notFound    = "ResourceNotFoundException"
+	resInUse    = "ResourceInUseException"
+	limit       = "LimitExceededException"
+	condFailed  = "ConditionalCheckFailedException"
+	txCancelled = "TransactionCanceledException"
 )
 
 // createLeases creates an on-demand lease table, with the owner index if asked.

@@ -264,6 +264,36 @@ func TestUpdateTableRefusals(t *testing.T) {
 	}
 }
 
+func TestIndexCapacity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		timing := RealTiming()
+		c := newClient(Config{Timing: &timing})
+		resize := func(index string, n int) string {
+			return fmt.Sprintf(`{"TableName":"leases","GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":%q,"ProvisionedThroughput":{"ReadCapacityUnits":%d,"WriteCapacityUnits":%d}}}]}`, index, n, n)
+		}
+		c.createLeases(t, "leases", true)
+		time.Sleep(timing.TableCreateIndexed)
+		c.refused(t, validation, "Neither ReadCapacityUnits", "UpdateTable", resize("owners", 5))
+
+		// Provisioning the table takes a figure for each index.
+		provision := `{"TableName":"leases","BillingMode":"PROVISIONED","ProvisionedThroughput":{"ReadCapacityUnits":1,"WriteCapacityUnits":1}%s}`
+		c.refused(t, validation, "ProvisionedThroughput is not specified for index: owners", "UpdateTable", provision, "")
+		d := c.ok(t, "UpdateTable", provision, `,"GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":"owners","ProvisionedThroughput":{"ReadCapacityUnits":5,"WriteCapacityUnits":5}}}]`)
+		assert.Equal(t, "UPDATING owners:UPDATING", lookOf(t, d, "TableDescription"))
+		assert.Equal(t, "UPDATING owners:UPDATING", c.look(t, "leases"))
+		c.refused(t, resInUse, "Index is being updated.  Table: leases Index: owners", "UpdateTable", resize("owners", 6))
+		c.refused(t, resInUse, "", "DeleteTable", `{"TableName":"leases"}`)
+		time.Sleep(timing.Throughput)
+		c.ok(t, "UpdateTable", resize("owners", 6))
+		time.Sleep(timing.Throughput)
+		assert.Equal(t, "ACTIVE owners:ACTIVE", c.look(t, "leases"))
+		assert.Equal(t, map[string]any{"ReadCapacityUnits": 6.0, "WriteCapacityUnits": 6.0, "NumberOfDecreasesToday": 0.0},
+			get(t, c.ok(t, "DescribeTable", `{"TableName":"leases"}`), "Table.GlobalSecondaryIndexes.0.ProvisionedThroughput"))
+		c.refused(t, validation, "must both be specified", "UpdateTable", addIndex("leases", "another", "leaseOwner"))
+		c.refused(t, notFound, "Index none for table leases", "UpdateTable", resize("none", 6))
+	})
+}
+
 // aws-dynamodb#23
 func TestIndexListsItemsWithBothKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -44,9 +44,9 @@ func TestTransactionIsAllOrNothing(t *testing.T) {
 		c.put(t, "state", `"leaseKey":{"S":"e%d"}`, i)
 	}
 	assert.Equal(t, "0 26", c.counts(t))
-	c.refused(t, cancelled_, "[ConditionalCheckFailed, None, None", "TransactWriteItems", "%s", move(25, "B"))
+	c.refused(t, txCancelled, "[ConditionalCheckFailed, None, None", "TransactWriteItems", "%s", move(25, "B"))
 	c.put(t, "leases", `"leaseKey":{"S":"e24"}`)
-	c.refused(t, cancelled_, "None, ConditionalCheckFailed, None]", "TransactWriteItems", "%s", move(25, "A"))
+	c.refused(t, txCancelled, "None, ConditionalCheckFailed, None]", "TransactWriteItems", "%s", move(25, "A"))
 	assert.Equal(t, "1 26", c.counts(t))
 	c.ok(t, "DeleteItem", `{"TableName":"leases","Key":{"leaseKey":{"S":"e24"}}}`)
 
@@ -133,7 +133,7 @@ func TestCancellationReasons(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := begin(t)
-			body := c.refused(t, cancelled_, "", "TransactWriteItems", "%s", `{"TransactItems":[`+strings.Join(tt.actions, ",")+`]}`)
+			body := c.refused(t, txCancelled, "", "TransactWriteItems", "%s", `{"TransactItems":[`+strings.Join(tt.actions, ",")+`]}`)
 			assert.JSONEq(t, `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
 				"Message":"Transaction cancelled, please refer cancellation reasons for specific reasons [`+tt.codes+`]",
 				"CancellationReasons":[`+strings.Join(tt.reasons, ",")+`]}`, body)
@@ -171,7 +171,7 @@ func TestRequestTokens(t *testing.T) {
 
 		// A cancelled transaction does not use its token up.
 		create := `{"ClientRequestToken":"t2","TransactItems":[{"Put":{"TableName":"leases","Item":{"leaseKey":{"S":"s1"}},"ConditionExpression":"attribute_not_exists(leaseKey)"}}]}`
-		c.refused(t, cancelled_, "", "TransactWriteItems", create)
+		c.refused(t, txCancelled, "", "TransactWriteItems", create)
 		c.ok(t, "DeleteItem", `{"TableName":"leases","Key":{"leaseKey":{"S":"s1"}}}`)
 		c.ok(t, "TransactWriteItems", create)
 		c.ok(t, "TransactWriteItems", create)
@@ -200,9 +200,9 @@ func TestConflicts(t *testing.T) {
 		assert.JSONEq(t, `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionConflictException","message":"Transaction is ongoing for the item"}`, body)
 		c.refused(t, conflict, "", "PutItem", `{"TableName":"state","Item":{"leaseKey":{"S":"Leader"}}}`)
 		c.refused(t, conflict, "", "DeleteItem", `{"TableName":"state","Key":{"leaseKey":{"S":"Leader"}}}`)
-		body = c.refused(t, cancelled_, "[TransactionConflict, None, None]", "TransactWriteItems", "%s", move(1, "A"))
+		body = c.refused(t, txCancelled, "[TransactionConflict, None, None]", "TransactWriteItems", "%s", move(1, "A"))
 		assert.Contains(t, body, `{"Code":"TransactionConflict","Message":"Transaction is ongoing for the item"}`)
-		c.refused(t, cancelled_, "[None, TransactionConflict]", "TransactGetItems", get)
+		c.refused(t, txCancelled, "[None, TransactionConflict]", "TransactGetItems", get)
 		assert.Contains(t, c.ok(t, "BatchWriteItem", `{"RequestItems":{"state":[{"DeleteRequest":{"Key":{"leaseKey":{"S":"Leader"}}}}]}}`), "Leader")
 	}
 	t.Run("by script", func(t *testing.T) {
@@ -250,6 +250,6 @@ func TestTransactGetItems(t *testing.T) {
 		`{"TransactItems":[%s,%s,%s,%s]}`, one("leases", "s1", ""), one("leases", "none", ""), one("state", "Leader", `,"ProjectionExpression":"ownerName"`), one("state", "none", `,"ProjectionExpression":"x"`))
 	c.answers(t, `{"Responses":[{}]}`, "TransactGetItems", `{"TransactItems":[%s]}`, one("leases", "s1", `,"ProjectionExpression":"x"`))
 	c.refused(t, validation, "multiple operations on one item", "TransactGetItems", `{"TransactItems":[%s,%s]}`, one("leases", "s1", ""), one("leases", "s1", ""))
-	c.refused(t, cancelled_, "[None, ValidationError]", "TransactGetItems", `{"TransactItems":[%s,{"Get":{"TableName":"leases","Key":{"x":{"S":"a"}}}}]}`, one("leases", "s1", ""))
+	c.refused(t, txCancelled, "[None, ValidationError]", "TransactGetItems", `{"TransactItems":[%s,{"Get":{"TableName":"leases","Key":{"x":{"S":"a"}}}}]}`, one("leases", "s1", ""))
 	c.refused(t, notFound, "", "TransactGetItems", `{"TransactItems":[%s]}`, one("none", "s1", ""))
 }

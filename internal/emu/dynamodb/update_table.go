@@ -184,7 +184,7 @@ func (r *updateTable) plan(v *view, t *table) (func(*view, *table) tableDescript
 		}
 	}
 	return func(v *view, t *table) tableDescription {
-		if billed != t.billing {
+		if billed.onDemand != t.billing.onDemand {
 			for _, x := range t.indexes {
 				x.capacity = throughput{}
 			}
@@ -272,17 +272,17 @@ func (r *updateTable) planCapacity(v *view, t *table) (b billing, capacity throu
 	return b, capacity, b.onDemand != t.billing.onDemand || capacity != t.capacity, nil
 }
 
+// indexWork says what is being done to an index in that state.
+var indexWork = map[string]string{creating: "created", updating: "updated", deleting: "deleted"}
+
 // planResize checks a change of an index's capacity.
 func (r *updateTable) planResize(v *view, t *table, u indexUpdate, b billing) error {
 	x := t.index(u.name())
 	if x == nil {
 		return errNoNamedIndex(t, u.name())
 	}
-	if x.life.status(v.now) == deleting {
-		return inUse("Index is being deleted.  Table: %s Index: %s", t.name, x.name)
-	}
-	if x.life.status(v.now) != active {
-		return inUse("Index is being %s.  Table: %s Index: %s", map[string]string{creating: "created", updating: "updated"}[x.life.status(v.now)], t.name, x.name)
+	if doing := indexWork[x.life.status(v.now)]; doing != "" {
+		return inUse("Index is being %s.  Table: %s Index: %s", doing, t.name, x.name)
 	}
 	if v.now.Before(t.life.resized) {
 		return inUse("Table IOPS are currently being updated. Table: %s", t.name)
@@ -318,10 +318,8 @@ func (r *updateTable) planBuild(v *view, t *table, u indexUpdate, b billing) (*i
 	}
 	if old != nil {
 		switch status := old.life.status(v.now); {
-		case status == deleting:
-			return nil, inUse("Index is being deleted.  Table: %s Index: %s", t.name, name)
-		case status == updating:
-			return nil, inUse("Index is being updated.  Table: %s Index: %s", t.name, name)
+		case status == deleting || status == updating:
+			return nil, inUse("Index is being %s.  Table: %s Index: %s", indexWork[status], t.name, name)
 		case u.Create != nil: // it is being created
 			return nil, v.secondCreate.err(t.name, name)
 		case old.life.allocating(v.now):
