@@ -83,9 +83,20 @@ type Config struct {
 	// CallProcessRecordsEvenForEmptyRecordList delivers empty batches too.
 	CallProcessRecordsEvenForEmptyRecordList bool
 
-	// LogWarningForTaskAfter makes the worker warn, once, of a callback that runs
-	// longer, and of a shard from which nothing arrived for longer
-	// (logWarningForTaskAfterMillis). Default 0: never; Status shows both.
+	// ParentShardPollInterval is how often a shard whose parents are not done looks
+	// whether they are (parentShardPollIntervalMillis); an end reached by this
+	// worker wakes it at once. Default 1 s for a first lot of looks, then fewer, so
+	// that a worker with many waiting shards costs little; KCL 10 s. At least
+	// 100 ms.
+	ParentShardPollInterval time.Duration
+
+	// TaskBackoff is the first pause after a failed call of the library's own to
+	// the lease table (taskBackoffTimeMillis). Default 500 ms; at least 10 ms.
+	TaskBackoff time.Duration
+
+	// LogWarningForTaskAfter is how long a shard may deliver nothing, because a
+	// callback runs or something fails, before the worker warns of it, once
+	// (logWarningForTaskAfterMillis). Default 1 min; KCL never warns unless told to.
 	LogWarningForTaskAfter time.Duration
 
 	// Logger takes the worker's log. Info is for changes of state; a healthy

@@ -88,6 +88,8 @@ func TestFaults(t *testing.T) {
 		{func(c *Config) { c.WorkerIdentifier = "orders-stream" }, `"orders-stream"`},
 		{func(c *Config) { c.StopTimeout = -1 }, "StopTimeout is -1ns"},
 		{func(c *Config) { c.MaxBufferedBytes = 1000 }, "MaxBufferedBytes is 1000"},
+		{func(c *Config) { c.ParentShardPollInterval = 1 }, "ParentShardPollInterval is 1ns"},
+		{func(c *Config) { c.TaskBackoff = 1 }, "TaskBackoff is 1ns"},
 		{func(c *Config) { c.LogWarningForTaskAfter = -1 }, "LogWarningForTaskAfter"},
 		{func(c *Config) { c.MaxInitializationAttempts = -1 }, "MaxInitializationAttempts is -1"},
 		{func(c *Config) { c.SchedulerInitializationBackoff = -1 }, "SchedulerInitializationBackoff"},

@@ -161,7 +161,13 @@ func (c Config) validate() error {
 
 	check(c.StopTimeout > 0, "StopTimeout", c.StopTimeout, "above 0")
 	check(c.MaxBufferedBytes >= 1<<20, "MaxBufferedBytes", c.MaxBufferedBytes, "at least 1 MiB (1048576)")
-	check(c.LogWarningForTaskAfter >= 0, "LogWarningForTaskAfter", c.LogWarningForTaskAfter, "0 (never) or more")
+	if c.ParentShardPollInterval != 0 {
+		atLeast("ParentShardPollInterval", c.ParentShardPollInterval, 100*time.Millisecond)
+	}
+	if c.TaskBackoff != 0 {
+		atLeast("TaskBackoff", c.TaskBackoff, 10*time.Millisecond)
+	}
+	check(c.LogWarningForTaskAfter >= 0, "LogWarningForTaskAfter", c.LogWarningForTaskAfter, "0 (the default) or more")
 	check(c.MaxInitializationAttempts > 0, "MaxInitializationAttempts", c.MaxInitializationAttempts, "at least 1")
 	check(c.SchedulerInitializationBackoff >= 0, "SchedulerInitializationBackoff", c.SchedulerInitializationBackoff, "0 or more")
 

@@ -146,6 +146,7 @@ func newWorker(values context.Context, s *Scheduler, k *kinesis.Client, d *dynam
 	w.consuming = consumer.Config{
 		NewProcessor: c.NewProcessor, Handler: c.Handler, OnFailure: c.OnFailure,
 		CallWithEmptyBatches: c.CallProcessRecordsEvenForEmptyRecordList, WarnAfter: c.LogWarningForTaskAfter,
+		ParentPollInterval: c.ParentShardPollInterval, TaskBackoff: c.TaskBackoff,
 		Leases: w.renewer, Store: w.store,
 		Open: func(ctx context.Context, shard retrieval.Shard) consumer.Source { return reader.Open(ctx, shard) },
 		StopWorker: func(cause error) {

@@ -163,9 +163,16 @@ func (a *Auditor) first(ctx context.Context) error {
 		if !leading {
 			return nil
 		}
-		res, err := a.cfg.Syncer.Sync(term)
+		var res Result
+		none, err := a.cfg.Syncer.noLeases(term)
+		if err == nil && none {
+			res, err = a.cfg.Syncer.Sync(term)
+		}
 		cancelled := term.Err() != nil
 		cancel()
+		if err == nil && !none {
+			return nil // the snapshot was old; the next one tells
+		}
 		if err == nil {
 			a.failures = 0
 			a.after()

@@ -30,12 +30,11 @@ func PlanInitial(shards []Shard, s Settings) ([]lease.Lease, error) {
 	if err := t.check(s); err != nil {
 		return nil, err
 	}
-	plan := make([]lease.Lease, 0, len(t.shards))
-	for _, shard := range t.shards {
-		plan = append(plan, shard.Lease(s.Stream, s.Position.Sentinel()))
+	at := make(map[string]kcl.Position, len(t.shards))
+	for id := range t.shards {
+		at[id] = s.Position.Sentinel()
 	}
-	slices.SortFunc(plan, t.byStart)
-	return plan, nil
+	return t.inOrder(at, s.Stream), nil
 }
 
 // Plan returns the leases that a stream lacks, in the order in which to create
@@ -57,23 +56,16 @@ func Plan(shards []Shard, leases []lease.Lease, s Settings) ([]lease.Lease, erro
 	if err := t.check(s); err != nil {
 		return nil, err
 	}
-	leased := make(map[string]lease.Lease, len(leases))
-	for _, l := range leases {
-		leased[l.ShardID] = l
+	p := planner{
+		tree: t, initial: s.Position.Sentinel(), leased: make(map[string]bool, len(leases)),
+		planned: make(map[string]kcl.Position), descends: make(map[string]bool), wanted: make(map[string]bool),
 	}
-	p := planner{tree: t, leased: leased, fromStart: s.Position != kcl.Latest}
+	for _, l := range leases {
+		p.leased[l.ShardID] = l.Ended()
+	}
 	p.lostChildren()
 	p.uncovered()
-
-	plan := make([]lease.Lease, 0, len(p.planned))
-	for id, at := range p.planned {
-		if at.IsZero() {
-			at = s.Position.Sentinel()
-		}
-		plan = append(plan, t.shards[id].Lease(s.Stream, at))
-	}
-	slices.SortFunc(plan, t.byStart)
-	return plan, nil
+	return t.inOrder(p.planned, s.Stream), nil
 }
 
 func (t tree) check(s Settings) error {
@@ -94,11 +86,10 @@ func (t tree) check(s Settings) error {
 // planner works out Plan. The fields behind leased are its results so far.
 type planner struct {
 	tree
-	leased    map[string]lease.Lease
-	fromStart bool
+	initial kcl.Position
+	leased  map[string]bool // shards that have a lease; true: at SHARD_END
 
-	// planned holds the shards to lease and where to start, zero meaning the
-	// initial position.
+	// planned holds the shards to lease and where to start.
 	planned map[string]kcl.Position
 	// descends is D of a shard: a lease exists for it or for an ancestor from
 	// which it will be reached.
@@ -107,10 +98,17 @@ type planner struct {
 	wanted map[string]bool
 }
 
+func (p *planner) hasLease(id string) bool {
+	_, ok := p.leased[id]
+	return ok
+}
+
+func (p *planner) isListed(id string) bool {
+	_, ok := p.shards[id]
+	return ok
+}
+
 func (p *planner) plan(id string, at kcl.Position) {
-	if p.planned == nil {
-		p.planned = make(map[string]kcl.Position)
-	}
 	if _, ok := p.planned[id]; !ok {
 		p.planned[id] = at
 	}
@@ -118,15 +116,13 @@ func (p *planner) plan(id string, at kcl.Position) {
 
 // uncovered plans for the open shards that no lease leads to.
 func (p *planner) uncovered() {
-	p.descends = make(map[string]bool)
-	p.wanted = make(map[string]bool)
 	unexpected := make(map[string]bool)
 	for _, id := range p.inconsistent() {
 		unexpected[id] = true
 	}
 	var open []string
 	for id, s := range p.shards {
-		if _, ok := p.leased[id]; s.Open() && !ok && !unexpected[id] {
+		if s.Open() && !p.hasLease(id) && !unexpected[id] {
 			open = append(open, id)
 		}
 	}
@@ -134,10 +130,10 @@ func (p *planner) uncovered() {
 
 	// Above a leased shard nothing is looked at.
 	walk(open, func(id string) []string {
-		if _, ok := p.leased[id]; ok {
+		if p.hasLease(id) {
 			return nil
 		}
-		return p.shards[id].Parents
+		return p.parents(id)
 	}, p.decide)
 	for _, id := range open {
 		if !p.descends[id] {
@@ -149,24 +145,21 @@ func (p *planner) uncovered() {
 // decide finds out whether a shard descends from a leased one. Its listed
 // parents have been decided before.
 func (p *planner) decide(id string) {
-	s, listed := p.shards[id]
-	if !listed {
+	if !p.isListed(id) {
 		return
 	}
-	if _, ok := p.leased[id]; ok {
+	if p.hasLease(id) {
 		p.descends[id] = true
 		return
 	}
 	covered := func(parent string) bool { return p.descends[parent] || p.wanted[parent] }
-	if !slices.ContainsFunc(s.Parents, covered) {
-		p.wanted[id] = p.fromStart
+	if !slices.ContainsFunc(p.parents(id), covered) {
+		p.wanted[id] = p.initial != kcl.AtLatest
 		return
 	}
 	p.descends[id] = true
-	for _, parent := range s.Parents {
-		_, listed := p.shards[parent]
-		_, ok := p.leased[parent]
-		if listed && !ok && (p.wanted[parent] || !covered(parent)) {
+	for _, parent := range p.parents(id) {
+		if p.isListed(parent) && !p.hasLease(parent) && (p.wanted[parent] || !covered(parent)) {
 			p.plan(parent, p.orphanStart(parent))
 		}
 	}
@@ -176,48 +169,40 @@ func (p *planner) decide(id string) {
 // its beginning if there is still a lease of a parent that has expired, for that
 // parent was being read; else at the initial position.
 func (p *planner) orphanStart(id string) kcl.Position {
-	for _, parent := range p.shards[id].Parents {
-		_, listed := p.shards[parent]
-		if _, ok := p.leased[parent]; ok && !listed {
+	for _, parent := range p.parents(id) {
+		if p.hasLease(parent) && !p.isListed(parent) {
 			return kcl.AtTrimHorizon
 		}
 	}
-	return kcl.Position{}
+	return p.initial
 }
 
 // lostChildren plans for the children of ended leases that have neither a lease
 // nor leased descendants.
 func (p *planner) lostChildren() {
-	// reached: a lease exists for the shard or for any of its descendants.
-	reached := make(map[string]bool)
-	ids := make([]string, 0, len(p.shards))
-	for id := range p.shards {
-		ids = append(ids, id)
-	}
-	walk(ids, func(id string) []string { return p.children[id] }, func(id string) {
-		_, ok := p.leased[id]
-		reached[id] = ok || slices.ContainsFunc(p.children[id], func(c string) bool { return reached[c] })
-	})
-
 	var check []string
-	for id, l := range p.leased {
-		if l.Ended() {
+	for id, ended := range p.leased {
+		if ended {
 			check = append(check, p.children[id]...)
 		}
 	}
+	// reached: a lease exists for the shard or for any of its descendants.
+	reached := make(map[string]bool)
+	walk(check, func(id string) []string { return p.children[id] }, func(id string) {
+		reached[id] = p.hasLease(id) || slices.ContainsFunc(p.children[id], func(c string) bool { return reached[c] })
+	})
 	seen := make(map[string]bool)
 	for len(check) > 0 {
 		id := check[len(check)-1]
 		check = check[:len(check)-1]
-		if _, ok := p.leased[id]; ok || seen[id] {
-			continue
-		}
-		seen[id] = true
-		if reached[id] {
+		switch {
+		case p.hasLease(id), seen[id]:
+		case reached[id]:
 			// Its own lease was cleaned up; what is missing lies further down.
 			check = append(check, p.children[id]...)
-			continue
+		default:
+			p.plan(id, kcl.AtTrimHorizon)
 		}
-		p.plan(id, kcl.AtTrimHorizon)
+		seen[id] = true
 	}
 }

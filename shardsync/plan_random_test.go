@@ -147,8 +147,8 @@ func requireLed(t *rapid.T, all []Shard, leases []lease.Lease) {
 	for _, s := range all {
 		ids = append(ids, s.ID)
 	}
-	walk(ids, func(id string) []string { return tr.shards[id].Parents }, func(id string) {
-		for _, p := range tr.shards[id].Parents {
+	walk(ids, tr.parents, func(id string) {
+		for _, p := range tr.parents(id) {
 			led[id] = led[id] || led[p]
 		}
 	})

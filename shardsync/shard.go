@@ -3,6 +3,7 @@ package shardsync
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,8 +28,6 @@ type Shard struct {
 
 // Open reports whether the shard still takes records.
 func (s Shard) Open() bool { return s.End == "" }
-
-func (s Shard) start() kcl.Position { return kcl.Position{SequenceNumber: s.Start} }
 
 // Lease returns a new lease for s in a stream, at p.
 func (s Shard) Lease(stream kcl.StreamIdentifier, p kcl.Position) lease.Lease {
@@ -72,14 +71,14 @@ func fromSDK(in types.Shard) (Shard, error) {
 
 // tree indexes the shards of a listing.
 type tree struct {
-	shards   map[string]Shard
+	shards   map[string]*Shard
 	children map[string][]string // by listed parent, in listing order
 }
 
 func index(shards []Shard) tree {
-	t := tree{shards: make(map[string]Shard, len(shards)), children: make(map[string][]string)}
-	for _, s := range shards {
-		t.shards[s.ID] = s
+	t := tree{shards: make(map[string]*Shard, len(shards)), children: make(map[string][]string)}
+	for i := range shards {
+		t.shards[shards[i].ID] = &shards[i]
 	}
 	for _, s := range shards {
 		for _, p := range s.Parents {
@@ -89,6 +88,14 @@ func index(shards []Shard) tree {
 		}
 	}
 	return t
+}
+
+// parents returns a shard's parents; none of one that is not listed.
+func (t tree) parents(id string) []string {
+	if s, listed := t.shards[id]; listed {
+		return s.Parents
+	}
+	return nil
 }
 
 // inconsistent returns the ids, sorted, of shards one of whose listed parents is
@@ -139,28 +146,38 @@ func walk(starts []string, next func(id string) []string, visit func(id string))
 	}
 }
 
-// byStart orders leases for creation: ancestors first.
-func (t tree) byStart(a, b lease.Lease) int {
-	sa, oka := t.shards[a.ShardID]
-	sb, okb := t.shards[b.ShardID]
-	if oka && okb {
-		if c := sa.start().Compare(sb.start()); c != 0 {
+// inOrder returns new leases for the shards, each at its position, in the order
+// of creation: by first sequence number, so that ancestors come first, then by
+// shard id.
+func (t tree) inOrder(at map[string]kcl.Position, stream kcl.StreamIdentifier) []lease.Lease {
+	// Numbers without leading zeros compare by length, then as text.
+	type entry struct{ start, id string }
+	entries := make([]entry, 0, len(at))
+	for id := range at {
+		entries = append(entries, entry{strings.TrimLeft(t.shards[id].Start, "0"), id})
+	}
+	slices.SortFunc(entries, func(a, b entry) int {
+		if c := cmp.Compare(len(a.start), len(b.start)); c != 0 {
 			return c
 		}
+		if c := strings.Compare(a.start, b.start); c != 0 {
+			return c
+		}
+		return strings.Compare(a.id, b.id)
+	})
+	leases := make([]lease.Lease, len(entries))
+	for i, e := range entries {
+		leases[i] = t.shards[e.id].Lease(stream, at[e.id])
 	}
-	return cmp.Or(strings.Compare(a.ShardID, b.ShardID), strings.Compare(a.Key, b.Key))
+	return leases
 }
 
 // depths returns how many generations of listed ancestors each shard has.
 func (t tree) depths() map[string]int {
 	out := make(map[string]int, len(t.shards))
-	ids := make([]string, 0, len(t.shards))
-	for id := range t.shards {
-		ids = append(ids, id)
-	}
-	walk(ids, func(id string) []string { return t.shards[id].Parents }, func(id string) {
+	walk(slices.Collect(maps.Keys(t.shards)), t.parents, func(id string) {
 		d := 0
-		for _, p := range t.shards[id].Parents {
+		for _, p := range t.parents(id) {
 			if _, listed := t.shards[p]; listed {
 				d = max(d, out[p]+1)
 			}
@@ -180,13 +197,8 @@ func Waves(shards []Shard, leases []lease.Lease) [][]lease.Lease {
 		d := depths[l.ShardID]
 		byDepth[d] = append(byDepth[d], l)
 	}
-	keys := make([]int, 0, len(byDepth))
-	for d := range byDepth {
-		keys = append(keys, d)
-	}
-	slices.Sort(keys)
-	waves := make([][]lease.Lease, 0, len(keys))
-	for _, d := range keys {
+	waves := make([][]lease.Lease, 0, len(byDepth))
+	for _, d := range slices.Sorted(maps.Keys(byDepth)) {
 		waves = append(waves, byDepth[d])
 	}
 	return waves
