@@ -236,10 +236,10 @@ func (d *Decider) looks(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lookErr = err
-	if !d.looked {
-		d.looked = true
+	if !d.looked && !d.leading { // else begin has told
 		d.signal()
 	}
+	d.looked = true
 }
 
 // publish stores what Seen returns, and reports whether another leader is seen.
