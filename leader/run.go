@@ -34,9 +34,9 @@ type run struct {
 }
 
 // Run contends for the lock, keeps it alive while this worker has it, and
-// returns when ctx ends, having freed it. The first attempt is made at once. An
-// error says that the lock could not be freed; it then lapses by itself. Run may
-// be called once.
+// returns when ctx ends, having freed it: within two Heartbeats even if no call
+// is answered. The first attempt is made at once. An error says that the lock
+// could not be freed; it then lapses by itself. Run may be called once.
 func (d *Decider) Run(ctx context.Context) error {
 	d.mu.Lock()
 	again := d.running
