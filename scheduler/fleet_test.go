@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	ktypes "github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/stretchr/testify/assert"
@@ -309,4 +310,26 @@ func TestOneWorkerConsumesAStream(t *testing.T) {
 		assert.Zero(t, f.requireAllProcessed())
 		assert.Equal(t, map[string]int{"": 4}, f.owners(), "leases are released")
 	})
+}
+
+func (f *fleet) describe(table string) *types.TableDescription {
+	f.t.Helper()
+	out, err := dynamodb.NewFromConfig(f.aws.Config("test")).DescribeTable(f.t.Context(), &dynamodb.DescribeTableInput{TableName: &table})
+	require.NoError(f.t, err)
+	return out.Table
+}
+
+func (f *fleet) recovery(table string) types.PointInTimeRecoveryStatus {
+	f.t.Helper()
+	out, err := dynamodb.NewFromConfig(f.aws.Config("test")).DescribeContinuousBackups(f.t.Context(), &dynamodb.DescribeContinuousBackupsInput{TableName: &table})
+	require.NoError(f.t, err)
+	return out.ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus
+}
+
+// deleteStream deletes the stream and waits until it is gone.
+func (f *fleet) deleteStream() {
+	f.t.Helper()
+	_, err := f.kinesis().DeleteStream(f.t.Context(), &kinesis.DeleteStreamInput{StreamName: aws.String(testStream)})
+	require.NoError(f.t, err)
+	time.Sleep(5 * time.Second)
 }

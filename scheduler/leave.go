@@ -92,62 +92,71 @@ func (w *worker) handOver(ctx context.Context, keep bool) (reported time.Time) {
 	return reported
 }
 
-// awaitConsumers waits for all consumers, and after a hard stop not for long.
+// awaitConsumers waits for all consumers, and after a hard stop not for long. It
+// returns an error that names the shards that were cut off.
 func (w *worker) awaitConsumers() error {
-	ts := w.list()
-	slices.SortFunc(ts, func(a, b *tenure) int { return strings.Compare(a.lease.Key, b.lease.Key) })
-	var grace <-chan time.Time
 	hard := w.s.hard.Done()
-	var stuck, cut []*tenure
-	var failed []error
-	for _, t := range ts {
-	wait:
-		for {
-			select {
-			case <-t.done:
-				if w.s.hard.Err() != nil && grace != nil {
-					cut = append(cut, t)
-				}
-				if t.err != nil {
-					failed = append(failed, fmt.Errorf("lease %s: %w", t.lease.Key, t.err))
-				}
-				break wait
-			case <-hard:
-				hard = nil
-				timer := time.NewTimer(hardGrace)
-				defer timer.Stop()
-				grace = timer.C
-			case <-grace:
-				grace = closed
-				stuck = append(stuck, t)
-				break wait
-			}
+	var (
+		grace <-chan time.Time
+		over  bool
+	)
+	for {
+		t := w.undone()
+		if t == nil || over {
+			break
+		}
+		select {
+		case <-t.done:
+		case <-hard:
+			hard = nil
+			timer := time.NewTimer(hardGrace)
+			defer timer.Stop()
+			grace = timer.C
+		case <-grace:
+			over = true
 		}
 	}
-	var errs []error
-	if len(cut) > 0 {
-		errs = append(errs, fmt.Errorf("%w: shards cut off: %s", context.Cause(w.s.hard), strings.Join(shardNames(cut), ", ")))
-	}
-	if len(stuck) > 0 {
-		errs = append(errs, fmt.Errorf("%w: callbacks that ignore their context: %s", context.Cause(w.s.hard), strings.Join(stuckNames(stuck), ", ")))
-	}
-	return errors.Join(append(errs, failed...)...)
+	return w.verdict()
 }
 
-// closed is always ready: once the grace is over it is over for all.
-var closed = func() <-chan time.Time {
-	c := make(chan time.Time)
-	close(c)
-	return c
-}()
-
-func stuckNames(ts []*tenure) []string {
-	names := make([]string, len(ts))
-	for i, t := range ts {
-		st := t.consumer.Status()
-		names[i] = fmt.Sprintf("%s (%s)", t.lease.Key, st.State)
+// undone returns a tenure whose consumer has not returned, nil if there is none.
+func (w *worker) undone() *tenure {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.tenures {
+		select {
+		case <-t.done:
+		default:
+			return t
+		}
 	}
-	return names
+	return nil
+}
+
+// verdict tells of the shards that a stop did not leave as it should.
+func (w *worker) verdict() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var cut, stuck []string
+	for _, t := range w.tenures {
+		select {
+		case <-t.done:
+		default:
+			stuck = append(stuck, fmt.Sprintf("%s (%s)", t.lease.Key, t.consumer.Status().State))
+		}
+	}
+	cut = append(cut, w.cut...)
+	slices.Sort(cut)
+	slices.Sort(stuck)
+	cause := context.Cause(w.s.hard)
+	var errs []error
+	if len(cut) > 0 {
+		errs = append(errs, fmt.Errorf("%w: shards cut off: %s", cause, strings.Join(cut, ", ")))
+	}
+	if len(stuck) > 0 {
+		errs = append(errs, fmt.Errorf("%w: callbacks that ignore the end of their context: %s", cause, strings.Join(stuck, ", ")))
+	}
+	return errors.Join(append(errs, w.failed...)...)
 }
 
 // releaseRest releases what is still held: the leases of ended shards, and those

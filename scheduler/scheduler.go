@@ -45,8 +45,13 @@ type Scheduler struct {
 	result error   // what Run returned
 }
 
-// errShutdown is the cause of a stop that was asked for.
-var errShutdown = errors.New("shutdown was called")
+// The causes of stops that were asked for.
+var (
+	// errShutdown: whoever called Shutdown says how long it may take.
+	errShutdown = errors.New("shutdown was called")
+	// errFromCallback: a callback called Shutdown, and cannot wait.
+	errFromCallback = errors.New("shutdown was called from a callback")
+)
 
 // New returns a Scheduler for a valid c, and otherwise one error that names each
 // field, its value and its bound. It makes no call and starts nothing.
@@ -139,13 +144,18 @@ func (s *Scheduler) Run(ctx context.Context) (err error) {
 // Shutdown stops the worker gracefully and returns what Run returns, or nil if
 // Run was never called. When ctx ends first, the worker drops everything, as
 // after StopTimeout, and Shutdown returns an error that wraps ctx's cause beside
-// Run's. Called from a callback, it only starts the stop, and returns nil.
+// Run's. Called from a callback, it only starts the stop, which StopTimeout then
+// bounds, and returns nil.
 func (s *Scheduler) Shutdown(ctx context.Context) error {
+	if ctx.Value(callback{}) == s {
+		s.stop(errFromCallback)
+		return nil
+	}
 	s.stop(errShutdown)
 	s.mu.Lock()
 	state := s.state
 	s.mu.Unlock()
-	if state == StateNew || ctx.Value(callback{}) == s {
+	if state == StateNew {
 		return nil
 	}
 	select {

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/go-kcl/kcl/internal/consumer"
@@ -33,7 +34,14 @@ func (w *worker) consume(t *tenure) {
 	defer context.AfterFunc(w.s.hard, func() { cancel(context.Cause(w.s.hard)) })()
 
 	res := t.consumer.Run(ctx)
-	t.err = res.Err
+	w.mu.Lock()
+	if ctx.Err() != nil {
+		w.cut = append(w.cut, t.lease.Key)
+	}
+	if res.Err != nil && w.draining {
+		w.failed = append(w.failed, fmt.Errorf("lease %s: %w", t.lease.Key, res.Err))
+	}
+	w.mu.Unlock()
 	if res.End == consumer.Ended {
 		w.shardEnded(ctx, t, res.Children)
 		return

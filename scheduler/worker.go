@@ -55,6 +55,8 @@ type worker struct {
 	tenures  map[string]*tenure // by token
 	draining bool
 	keep     bool
+	cut      []string // keys of leases whose consumers a hard stop has ended
+	failed   []error  // leases that a stop could not leave as it should
 }
 
 // tenure is a lease that this worker holds and its consumer.
@@ -63,7 +65,6 @@ type tenure struct {
 	consumer *consumer.Consumer
 	ended    bool          // SHARD_END is stored; the lease is held until it is cleaned up
 	done     chan struct{} // closed when the consumer has returned
-	err      error         // why the lease could not be left as it should; after done
 }
 
 func newWorker(values context.Context, s *Scheduler, k *kinesis.Client, d *dynamodb.Client, table ddb.TableInfo, reporter *workermetrics.Reporter) (*worker, error) {
@@ -250,14 +251,5 @@ func (w *worker) list() []*tenure {
 	return out
 }
 
-// shardNames lists the shards of tenures, for an error.
-func shardNames(ts []*tenure) []string {
-	names := make([]string, len(ts))
-	for i, t := range ts {
-		names[i] = t.lease.Key
-	}
-	return names
-}
-
-// position returns how the stream of a lease is read.
+// streamOf returns how the stream of a lease is read.
 func (w *worker) streamOf(lease.Lease) kcl.StreamConfig { return w.s.stream }

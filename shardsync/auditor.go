@@ -55,6 +55,7 @@ type Auditor struct {
 	seen     tracker
 	next     time.Time // when the next look is due
 	failures int       // of first syncs, in a row
+	leased   bool      // there have been leases in this process's time
 }
 
 // Snapshot is what the leader has just read.
@@ -129,7 +130,7 @@ func (a *Auditor) look(ctx context.Context, s Snapshot) (err error) {
 	if len(s.Leases) == 0 {
 		return a.first(ctx)
 	}
-	a.failures = 0
+	a.failures, a.leased = 0, true
 	if time.Now().Before(a.next) {
 		return nil
 	}
@@ -156,8 +157,13 @@ func (a *Auditor) after() {
 }
 
 // first creates the leases of an application that has none. It tries until it
-// succeeds, somebody else leads, or the attempts are used up.
+// succeeds, somebody else leads, or the attempts are used up. An application
+// that had leases before has lost its stream; whether that comes back is looked
+// at now and then.
 func (a *Auditor) first(ctx context.Context) error {
+	if a.leased && time.Now().Before(a.next) {
+		return nil
+	}
 	for {
 		term, cancel, leading := a.cfg.Term(ctx)
 		if !leading {
@@ -174,7 +180,7 @@ func (a *Auditor) first(ctx context.Context) error {
 			return nil // the snapshot was old; the next one tells
 		}
 		if err == nil {
-			a.failures = 0
+			a.failures, a.leased = 0, true
 			a.after()
 			if res.Created > 0 {
 				a.cfg.Created()
@@ -189,6 +195,11 @@ func (a *Auditor) first(ctx context.Context) error {
 		}
 		a.failures++
 		stream := a.cfg.Settings.Stream.String()
+		if a.leased {
+			a.cfg.Logger.Warn("application has no leases any more, and none could be created", "stream", stream, "err", err)
+			a.after()
+			return nil
+		}
 		if a.failures >= a.cfg.Attempts || a.cfg.Fatal != nil && a.cfg.Fatal(err) {
 			return fmt.Errorf("first shard sync of stream %s: %w", stream, err)
 		}
