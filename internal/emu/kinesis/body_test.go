@@ -88,7 +88,9 @@ func TestBodies(t *testing.T) {
 			"", "{", "[]", `"s"`, "{}}", `{"StreamName":7}`, `{"StreamName":{}}`, `{"PartitionKey":"a","Data":"***","StreamName":"s"}`,
 			`{"PartitionKey":["a"]}`, `{"Data":5}`,
 		} {
-			r := w.refusal(w.raw("PutRecord", []byte(body)))
+			a := w.raw("PutRecord", []byte(body))
+			assert.Contains(t, string(a.Body), `"Message":`, "with a capital, in this one error")
+			r := w.refusal(a)
 			assert.Equal(t, http.StatusBadRequest, r.Status, body)
 			assert.Equal(t, "SerializationException", r.Code, body)
 			assert.NotEmpty(t, r.Message, body)
@@ -129,7 +131,8 @@ func TestResources(t *testing.T) {
 			{"UpdateStreamMode", m{"StreamARN": testARN + "s", "StreamModeDetails": m{"StreamMode": "ON_DEMAND"}}, []string{"s"}},
 			{"CreateStream", m{"StreamName": "new", "ShardCount": 1}, []string{"new"}},
 			{"ListStreams", m{}, nil},
-			{"PutRecord", m{"StreamName": "s"}, nil},
+			{"PutRecord", m{"StreamName": "s"}, []string{"s"}},
+			{"CreateStream", m{}, nil},
 			{"Frobnicate", m{"StreamName": "s"}, nil},
 		} {
 			assert.Equal(t, c.want, resources(c.operation, c.in), "%s %v", c.operation, c.in)

@@ -25,11 +25,11 @@ type Config struct {
 	UpdateDuration time.Duration
 
 	// ShardQuota bounds the open shards of an account's provisioned streams in a
-	// region. Default 20,000, that of the largest regions.
+	// region. Default 20,000, that of the largest regions; at most 1,048,576.
 	ShardQuota int
 	// NoLimits switches off all throttling of calls, reads and puts, the quotas
 	// of an account, and the daily ones of a stream. Bounds of one request or one
-	// answer remain.
+	// answer remain, and 1,048,576 open shards.
 	NoLimits bool
 
 	// LateEnd is how many answers at the end of a closed shard still carry a
@@ -98,7 +98,7 @@ func (c Config) withDefaults() (Config, error) {
 	span("ReadDelay", &c.ReadDelay, 0, 0, maxConfiguredDelay)
 	span("StaleControlPlane", &c.StaleControlPlane, 0, 0, maxConfiguredDelay)
 	span("NumberLag", &c.NumberLag, 0, 0, maxNumberLag)
-	count("ShardQuota", &c.ShardQuota, defaultShardQuota, 1, maxShardNumber)
+	count("ShardQuota", &c.ShardQuota, defaultShardQuota, 1, maxShards)
 	count("LateEnd", &c.LateEnd, 0, 0, maxPages)
 	count("EmptyPages", &c.EmptyPages, 0, 0, maxPages)
 	count("TrimmedPages", &c.TrimmedPages, 0, 0, maxPages)

@@ -10,7 +10,7 @@ import (
 // StreamSpec describes a stream for [Service.Create].
 type StreamSpec struct {
 	Account, Region, Name string
-	// Shards is how many shards the stream begins with, 1 or more.
+	// Shards is how many shards the stream begins with, 1 to 1,048,576.
 	Shards int
 	// OnDemand is its capacity mode; otherwise it is provisioned.
 	OnDemand bool
@@ -29,12 +29,12 @@ func (s *Service) Create(spec StreamSpec) error {
 	switch {
 	case !isName(spec.Name) || len(spec.Name) > nameText.max:
 		return fmt.Errorf("stream name %q: 1 to %d of %s are allowed", spec.Name, nameText.max, nameText.pattern)
-	case spec.Shards < 1 || spec.Shards > maxShardNumber:
-		return fmt.Errorf("stream %s: %d shards; 1 to %d are allowed", spec.Name, spec.Shards, maxShardNumber)
+	case spec.Shards < 1 || spec.Shards > maxShards:
+		return fmt.Errorf("stream %s: %d shards; 1 to %d are allowed", spec.Name, spec.Shards, maxShards)
 	case hours < minRetention || hours > maxRetention || spec.Retention%time.Hour != 0:
 		return fmt.Errorf("stream %s: retention %v; %d to %d whole hours are allowed", spec.Name, spec.Retention, minRetention, maxRetention)
 	}
-	_, err := s.take(&wire.Call{Caller: wire.Caller{Account: spec.Account, Region: spec.Region}}, func(t *turn) (any, *wire.Error) {
+	_, err := s.take(wire.Caller{Account: spec.Account, Region: spec.Region}, "", func(t *turn) (any, *wire.Error) {
 		key := streamKey{spec.Account, spec.Region, spec.Name}
 		if _, taken := t.settled(key); taken {
 			return nil, streamExists(key)
@@ -70,7 +70,7 @@ type Record struct {
 // false for a stream that does not exist.
 func (s *Service) Shards(account, region, name string) ([]Shard, bool) {
 	var out []Shard
-	_, err := s.take(&wire.Call{Caller: wire.Caller{Account: account, Region: region}}, func(t *turn) (any, *wire.Error) {
+	_, err := s.take(wire.Caller{Account: account, Region: region}, "", func(t *turn) (any, *wire.Error) {
 		key := streamKey{account, region, name}
 		st, ok := t.settled(key)
 		if !ok {

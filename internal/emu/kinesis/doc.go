@@ -49,8 +49,8 @@
 //
 // # Not here
 //
-// Enhanced fan-out: its operations are unknown ones, so that a client falls on
-// its face at once and not in the middle. Its place is beside the table in
-// service.go: consumers belong to a stream, as shards do. Nor encryption,
-// policies, resource tags, queues and channels, on-demand scaling.
+// Enhanced fan-out: its operations are unknown ones, so that a client fails at
+// once and not halfway. Consumers will belong to a stream, as shards do, and their
+// operations to the table in service.go. Nor are there encryption, policies,
+// resource tags, queues and channels, or the scaling of on-demand streams.
 package kinesis

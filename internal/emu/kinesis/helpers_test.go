@@ -45,6 +45,9 @@ func newWorld(t testing.TB, cfg Config) *world {
 	return &world{TB: t, Service: s, Caller: wire.Caller{Client: "key", Account: testAccount, Region: testRegion}, codec: wire.JSON11}
 }
 
+// inCBOR spares a test with much data the cost of base64.
+func (w *world) inCBOR() { w.codec = wire.CBOR }
+
 // as is the same service, called by another account.
 func (w *world) as(account string) *world {
 	other := *w

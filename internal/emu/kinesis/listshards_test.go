@@ -76,6 +76,8 @@ func TestFilters(t *testing.T) {
 		// Beyond the table: the horizon within the second between parents and
 		// children, times without a documented correction, both sides of a bound.
 		{at: 34*h + 500*time.Millisecond, filter: kind("AT_TRIM_HORIZON"), want: []int{0, 1}},
+		{at: 44*h + 500*time.Millisecond, filter: from(5 * h), want: []int{2, 4, 5, 6}},
+		{at: 44*h + 500*time.Millisecond, cfg: fill, filter: from(5 * h), want: []int{1, 2, 3, 4, 5, 6}},
 		{at: 34*h + 999*time.Millisecond, filter: nil, want: []int{0, 1, 2, 3, 4, 5, 6}},
 		{at: 34*h + time.Second, filter: kind("AT_TRIM_HORIZON"), want: []int{1, 2, 3}},
 		{at: 34*h + time.Second, filter: nil, want: []int{1, 2, 3, 4, 5, 6}},

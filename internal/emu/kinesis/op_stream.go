@@ -47,7 +47,7 @@ func (in *createStreamInput) check(v *violations) {
 	}
 }
 
-func (in *createStreamInput) stream() string { return *in.StreamName }
+func (in *createStreamInput) stream() string { return (&streamRef{StreamName: in.StreamName}).stream() }
 
 func createStream(t *turn, in *createStreamInput) (any, *wire.Error) {
 	key := streamKey{t.Account, t.Region, *in.StreamName}

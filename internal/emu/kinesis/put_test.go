@@ -15,7 +15,9 @@ func TestPutRecordsPartlyThrottled(t *testing.T) {
 	bubble(t, Config{}, func(t *testing.T, w *world) {
 		w.create("s", 2)
 		const low, high = "0", maxKeyText
-		entryOf := func(hash string, size int) m { return m{"PartitionKey": "k", "ExplicitHashKey": hash, "Data": make([]byte, size)} }
+		entryOf := func(hash string, size int) m {
+			return m{"PartitionKey": "k", "ExplicitHashKey": hash, "Data": make([]byte, size)}
+		}
 		out := get[putRecordsOutput](w, "PutRecords", m{"StreamName": "s", "Records": []m{
 			entryOf(low, 700_000), entryOf(low, 700_000), entryOf(high, 10), entryOf(low, 300_000), entryOf(low, 100_000),
 		}})
@@ -97,12 +99,14 @@ func TestPutRates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, Config{}, func(t *testing.T, w *world) {
+				w.inCBOR()
 				w.create("s", 1)
 				run(w)
 			})
 		})
 	}
 	bubble(t, Config{NoLimits: true}, func(t *testing.T, w *world) {
+		w.inCBOR()
 		w.create("s", 1)
 		assert.Equal(t, 1500, stored(w, 1500, 2000))
 	})
@@ -111,6 +115,7 @@ func TestPutRates(t *testing.T) {
 // aws-kinesis#26
 func TestRecordSize(t *testing.T) {
 	bubble(t, Config{NoLimits: true}, func(t *testing.T, w *world) {
+		w.inCBOR()
 		w.create("s", 1)
 		// The key has two characters and four bytes.
 		in := func(size int) m { return m{"StreamName": "s", "PartitionKey": "üü", "Data": make([]byte, size-4)} }
@@ -124,13 +129,14 @@ func TestRecordSize(t *testing.T) {
 		w.do("PutRecord", in(1<<20+1))
 		w.do("PutRecord", in(2<<20))
 		assert.Equal(t, "InvalidArgumentException", w.refused("PutRecord", in(2<<20+1)).Code)
-		assert.Contains(t, string(w.do("DescribeStreamSummary", m{"StreamName": "s"})), `"MaxRecordSizeInKiB":2048`)
+		assert.Equal(t, 2048, get[describeStreamSummaryOutput](w, "DescribeStreamSummary", m{"StreamName": "s"}).StreamDescriptionSummary.MaxRecordSizeInKiB)
 		assert.Len(t, w.stored("s"), 3)
 	})
 }
 
 func TestPutRecordsTotal(t *testing.T) {
 	bubble(t, Config{NoLimits: true}, func(t *testing.T, w *world) {
+		w.inCBOR()
 		w.create("s", 1)
 		full := slices.Repeat([]m{{"PartitionKey": "k", "Data": make([]byte, 1<<20-1)}}, 10)
 		w.do("PutRecords", m{"StreamName": "s", "Records": full})

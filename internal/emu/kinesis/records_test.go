@@ -58,6 +58,7 @@ func TestGetRecordsRate(t *testing.T) {
 // aws-kinesis#34
 func TestGetRecordsThroughput(t *testing.T) {
 	bubble(t, Config{}, func(t *testing.T, w *world) {
+		w.inCBOR()
 		w.create("s", 1)
 		for i := range 25 {
 			key := strconv.Itoa(10 + i)
@@ -85,6 +86,7 @@ func TestGetRecordsThroughput(t *testing.T) {
 
 func TestGetRecordsPages(t *testing.T) {
 	bubble(t, Config{NoLimits: true}, func(t *testing.T, w *world) {
+		w.inCBOR()
 		w.create("s", 1)
 		for range 21 {
 			w.do("PutRecords", m{"StreamName": "s", "Records": slices.Repeat([]m{{"PartitionKey": "k", "Data": []byte("x")}}, 500)})

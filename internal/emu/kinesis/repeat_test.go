@@ -1,12 +1,51 @@
 package kinesis
 
 import (
+	"encoding/json"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/go-kcl/kcl/internal/emu/wire"
 )
+
+// Calls may come at the same time; what the answers show does not change after.
+func TestConcurrentCalls(t *testing.T) {
+	w := newWorld(t, Config{NoLimits: true})
+	w.create("s", 4)
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			call := func(operation string, in m, out any) {
+				body, err := json.Marshal(in)
+				assert.NoError(t, err)
+				a := w.Prepare(&wire.Call{Caller: w.Caller, Operation: operation, Codec: wire.JSON11, Body: body}).Run()
+				assert.Nil(t, a.Err)
+				assert.NoError(t, json.Unmarshal(a.Body, out))
+			}
+			for i := range 50 {
+				key := fmt.Sprint(g, "-", i)
+				var (
+					put    putRecordOutput
+					it     getShardIteratorOutput
+					page   getRecordsOutput
+					listed listShardsOutput
+				)
+				call("PutRecord", m{"StreamName": "s", "PartitionKey": key, "Data": []byte("x")}, &put)
+				call("GetShardIterator", m{"StreamName": "s", "ShardId": put.ShardId,
+					"ShardIteratorType": "AT_SEQUENCE_NUMBER", "StartingSequenceNumber": put.SequenceNumber}, &it)
+				call("GetRecords", m{"ShardIterator": it.ShardIterator}, &page)
+				call("ListShards", m{"StreamName": "s"}, &listed)
+				assert.Equal(t, key, keysOf(page)[0])
+			}
+		})
+	}
+	wg.Wait()
+	assert.Len(t, w.stored("s"), 400)
+}
 
 // aws-kinesis#60
 func TestSameCallsSameAnswers(t *testing.T) {

@@ -296,6 +296,33 @@ func TestUpdateShardCountRows(t *testing.T) {
 	}
 }
 
+// The sweep merges what lies left of a cut before it cuts the same shard again.
+func TestUniformStepsSweepInKeyOrder(t *testing.T) {
+	bound := func(i, n int, merge bool) step { return step{at: uniformBound(i, n), merge: merge} }
+	assert.Equal(t, []step{
+		bound(1, 9, false),
+		bound(2, 9, false), bound(1, 5, true), bound(3, 9, false),
+		bound(4, 9, false), bound(2, 5, true), bound(5, 9, false),
+		bound(6, 9, false), bound(3, 5, true), bound(7, 9, false),
+		bound(8, 9, false), bound(4, 5, true),
+	}, uniformSteps(uniform(5, 0), 9))
+}
+
+// A stream that is deleted while it is resharded stays as it was.
+func TestDeleteDuringAReshard(t *testing.T) {
+	bubble(t, Config{DeleteDuration: time.Minute}, func(t *testing.T, w *world) {
+		w.create("s", 1)
+		it := w.iterator("s", 0, "LATEST", nil)
+		w.split("s", 0)
+		w.do("DeleteStream", m{"StreamName": "s"})
+		sleepUntil(30 * time.Second)
+		assert.Equal(t, shardID(0), w.put("s", "a").ShardId)
+		out := w.read(it)
+		assert.Equal(t, []string{"a"}, keysOf(out))
+		assert.NotEmpty(t, out.NextShardIterator)
+	})
+}
+
 func TestUpdateShardCountLimits(t *testing.T) {
 	bubble(t, Config{}, func(t *testing.T, w *world) {
 		w.create("s", 4)

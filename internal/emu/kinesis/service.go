@@ -69,7 +69,7 @@ type operation func(*Service, *wire.Call) wire.Prepared
 type request interface {
 	// check gathers what the shape constraints refuse.
 	check(*violations)
-	// stream is the name of the stream it is about, "" for none.
+	// stream is the name of the stream it is about, "" if it does not say.
 	stream() string
 }
 
@@ -104,11 +104,11 @@ func bind[T any, P interface {
 		}
 		var v violations
 		in.check(&v)
-		if err := v.err(); err != nil {
-			return refused(c, err)
-		}
 		p := wire.Prepared{Run: func() wire.Answer {
-			out, err := s.take(c, func(t *turn) (any, *wire.Error) { return answer(t, in) })
+			out, err := any(nil), v.err()
+			if err == nil {
+				out, err = s.take(c.Caller, c.Operation, func(t *turn) (any, *wire.Error) { return answer(t, in) })
+			}
 			if err != nil {
 				return err.Answer(c.Codec)
 			}
@@ -129,10 +129,11 @@ type turn struct {
 	now       instant
 }
 
-func (s *Service) take(c *wire.Call, answer func(*turn) (any, *wire.Error)) (any, *wire.Error) {
+// take runs a call under the lock.
+func (s *Service) take(c wire.Caller, operation string, answer func(*turn) (any, *wire.Error)) (any, *wire.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return answer(&turn{s, c.Caller, c.Operation, s.tick()})
+	return answer(&turn{s, c, operation, s.tick()})
 }
 
 // tick is the present. The lock is held.
@@ -222,20 +223,25 @@ func (t *turn) provisionedShards() int {
 	return n
 }
 
+// maxShards bounds a stream's first shards and, without limits, an account's
+// open ones: a mistyped figure must not take all memory.
+const maxShards = 1 << 20
+
 // shardQuota refuses more open shards than the account may have.
 func (t *turn) shardQuota(more int) *wire.Error {
+	quota := t.cfg.ShardQuota
 	if t.cfg.NoLimits {
-		return nil
+		quota = maxShards
 	}
 	n := t.provisionedShards()
-	if n+more <= t.cfg.ShardQuota {
+	if n+more <= quota {
 		return nil
 	}
 	return limitExceeded("This request would exceed the shard limit for the account %s in %s. "+
 		"Current shard count for the account: %d. Limit: %d. "+
 		"Number of additional shards that would have resulted from this request: %d. "+
 		"Refer to the AWS Service Limits page (http://docs.aws.amazon.com/general/latest/gr/aws_service_limits.html) "+
-		"for current limits and how to request higher limits.", t.Account, t.Region, n, t.cfg.ShardQuota, more)
+		"for current limits and how to request higher limits.", t.Account, t.Region, n, quota, more)
 }
 
 // dryRun answers a call that would have worked and asked not to be done.

@@ -101,13 +101,10 @@ func (st *stream) settle(now instant) {
 		st.pending = st.pending[1:]
 	}
 	h := st.horizon(now)
-	n := 0
-	for n < len(st.closed) && st.closed[n].handover() <= h {
-		n++
-	}
-	if n > 0 {
-		st.shards = slices.DeleteFunc(st.shards, func(s *shard) bool { return !s.open() && s.handover() <= h })
-		st.closed = slices.Delete(st.closed, 0, n)
+	expired := func(s *shard) bool { return !s.open() && s.handover() <= h }
+	if len(st.closed) > 0 && expired(st.closed[0]) {
+		st.shards = slices.DeleteFunc(st.shards, expired)
+		st.closed = slices.DeleteFunc(st.closed, expired)
 	}
 	if now.ms()-st.swept >= sweepEvery {
 		for _, s := range st.shards {

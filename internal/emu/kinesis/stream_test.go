@@ -324,6 +324,7 @@ func TestQuotasOfAnAccount(t *testing.T) {
 		for i := range 9 {
 			w.do("CreateStream", m{"StreamName": fmt.Sprintf("s%d", i), "ShardCount": 100})
 		}
+		assert.Equal(t, "LimitExceededException", w.refused("CreateStream", m{"StreamName": "huge", "ShardCount": 1 << 20}).Code)
 	})
 }
 
@@ -419,7 +420,7 @@ func TestConfigBounds(t *testing.T) {
 		"ReshardDuration is 999ms; it must lie between 1s and 24h0m0s",
 		"LateEnd is -1; it must lie between 0 and 65536",
 		"NumberLag is 1m0s; it must lie between 0s and 3s",
-		"ShardQuota is -5; it must lie between 1 and 2147483647",
+		"ShardQuota is -5; it must lie between 1 and 1048576",
 	} {
 		assert.ErrorContains(t, err, want)
 	}
