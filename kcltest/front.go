@@ -44,7 +44,7 @@ func (a *AWS) serve(ctx context.Context, r *http.Request, body []byte, client st
 		service = a.kinesis
 	}
 	p := service.Prepare(call)
-	info := wire.Info{Caller: call.Caller, Service: call.Service, Operation: call.Operation, Resources: p.Resources}
+	info := wire.Info{Caller: call.Caller, Service: call.Service, Operation: call.Operation, Resources: p.Resources, Index: p.Index}
 
 	var (
 		ans wire.Answer

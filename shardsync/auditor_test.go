@@ -339,7 +339,7 @@ func TestAuditorGivesUp(t *testing.T) {
 	})
 }
 
-// shard-sync#14,62: leases of another stream, and items of other kinds, are not
+// shard-sync#14,61,62: leases of another stream, and items of other kinds, are not
 // this stream's, although the shard ids are equal.
 func TestSyncOneOfSeveralStreams(t *testing.T) {
 	inWorld(t, 2, func(t *testing.T, w *world) {

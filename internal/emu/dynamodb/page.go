@@ -181,6 +181,14 @@ type readOptions struct {
 
 func (o *readOptions) tables() []string { return named(o.TableName) }
 
+// indexName returns the index that is read, "" for the table itself.
+func (o *readOptions) indexName() string {
+	if o.IndexName == nil {
+		return ""
+	}
+	return *o.IndexName
+}
+
 func (o *readOptions) constrain(c *constraints) detail {
 	c.table(o.TableName, "tableName")
 	if o.IndexName != nil {

@@ -140,8 +140,13 @@ func (s *Service) Prepare(call *wire.Call) wire.Prepared {
 			names = append(names, name)
 		}
 	}
+	var index string
+	if r, ok := req.(interface{ indexName() string }); ok {
+		index = r.indexName()
+	}
 	return wire.Prepared{
 		Resources: names,
+		Index:     index,
 		Run: func() wire.Answer {
 			out, err := s.run(call, req)
 			if err != nil {

@@ -8,6 +8,7 @@ package wire
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 )
 
@@ -48,6 +49,8 @@ type Prepared struct {
 	// Resources are the names of the tables or streams the call names, each
 	// once. It is empty when the call names none or could not be decoded.
 	Resources []string
+	// Index is the index of the table that is read, if one is.
+	Index string
 	// Run carries the call out at the present instant. It holds no lock when it
 	// returns and never sleeps.
 	Run func() Answer
@@ -120,6 +123,32 @@ type Info struct {
 	Service   string
 	Operation string
 	Resources []string
+	Index     string
+}
+
+// Denied is the refusal of a call for which the caller has no permission.
+func (i Info) Denied() *Error {
+	resource := "*"
+	if len(i.Resources) > 0 {
+		kind := "table/"
+		if i.Service == "kinesis" {
+			kind = "stream/"
+		}
+		resource = i.ARNPrefix(i.Service) + kind + i.Resources[0]
+		if i.Index != "" {
+			resource += "/index/" + i.Index
+		}
+	}
+	action := i.Service + ":" + i.Operation
+	e := &Error{
+		Status: http.StatusBadRequest, Type: "AccessDeniedException",
+		Message: fmt.Sprintf("User: arn:aws:sts::%s:assumed-role/kcltest/%s is not authorized to perform: %s on resource: %s because no identity-based policy allows the %s action",
+			i.Account, i.Client, action, resource, action),
+	}
+	if i.Service == "dynamodb" {
+		e.Type, e.MessageKey = "com.amazon.coral.service#AccessDeniedException", "Message"
+	}
+	return e
 }
 
 // Interceptor stands between the decoding of a call and its execution. It may
