@@ -65,9 +65,10 @@ func TestPermissionsThatAreEnough(t *testing.T) {
 			StreamName: aws.String(testStream), ShardToMerge: aws.String("shardId-000000000000"), AdjacentShardToMerge: aws.String("shardId-000000000001"),
 		})
 		require.NoError(t, err)
-		f.until(time.Minute, "the ended leases are gone", func() bool { return len(f.leases()) == 1 })
+		time.Sleep(3 * time.Second)
 		f.put(50)
 		f.until(time.Minute, "all records", func() bool { return f.delivered() == 100 })
+		f.until(time.Minute, "the ended leases are gone", func() bool { return len(f.leases()) == 1 })
 		require.NoError(t, a.stop())
 		require.NoError(t, b.stop())
 		f.requireAllProcessed()
