@@ -195,6 +195,9 @@ func TestCountBalances(t *testing.T) {
 		{"some can move", setup{counts: []int{1, 0}, more: []Lease{still("a", "W1"), still("b", "W1"), still("c", "W1")}}, "W1-00→W2", true},
 		// ruling 13, do better 22
 		{"ended leases are neither moved nor counted", setup{counts: []int{2, 2}, more: []Lease{ended(held("e1", "W1")), ended(held("e2", "W1")), ended(held("e3", "W1"))}}, "", false},
+		{"a worker that ended leases fill up does not keep others from theirs", setup{counts: []int{6, 8, 7, 6}, limit: 8, more: []Lease{
+			ended(held("e1", "W1")), ended(held("e2", "W1")), ended(held("e3", "W3")),
+		}}, "W2-00→W4", false},
 		{"ended leases do not stand for others", setup{counts: []int{1, 3}, more: []Lease{ended(held("e1", "W1")), ended(held("e2", "W1"))}}, "W2-00→W1", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -30,7 +30,7 @@ type Holder struct {
 	Incoming []string
 }
 
-// Fleet returns who holds what; false if this process has never led.
+// Fleet returns who holds what; false if this process has not led lately.
 func (l *Loop) Fleet() (Fleet, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

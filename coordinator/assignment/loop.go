@@ -37,7 +37,7 @@ type Loop struct {
 	memory memory
 	// leaving: this worker is to get no more leases.
 	leaving bool
-	// looked is when the table was last scanned; zero if never.
+	// looked is when the table was last scanned; zero if memory is not of a scan.
 	looked time.Time
 }
 
@@ -96,7 +96,7 @@ type course struct {
 // Run runs while ctx lives: at once when this worker becomes leader, and then as
 // the package's comment says. After it has returned it may be called again.
 func (l *Loop) Run(ctx context.Context) {
-	c := course{pace: pace{interval: l.cfg.BalanceInterval}}
+	var c course
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -125,7 +125,7 @@ func (l *Loop) step(ctx context.Context, c *course) time.Time {
 	if term.Number != c.term {
 		c.term = term.Number
 		c.agenda = agenda{next: time.Now()}
-		c.pace.last = time.Time{}
+		c.pace = pace{interval: l.cfg.BalanceInterval}
 		c.watch = watch{}
 		c.reported = time.Time{}
 	}

@@ -136,13 +136,8 @@ func newMemory() memory { return memory{leases: map[string]sighting{}} }
 // look takes in a scan of the table that ended at now. What is gone from the
 // table is forgotten.
 func (m *memory) look(leases []lease.Lease, records []workermetrics.Record, unreadable map[string]string, now time.Time, t timing) {
+	m.see(leases, now)
 	m.unreadable = unreadable
-	seen := make(map[string]sighting, len(leases))
-	for _, l := range leases {
-		seen[l.Key] = m.leases[l.Key].next(l, now)
-	}
-	m.leases = seen
-
 	workers := make(map[string]worker, len(records))
 	for _, r := range records {
 		workers[r.Worker] = m.workers[r.Worker].next(r, now, t.report)
@@ -167,11 +162,13 @@ func (m *memory) look(leases []lease.Lease, records []workermetrics.Record, unre
 	}
 }
 
-// glance takes in single leases that were read until now, and forgets nothing.
-func (m *memory) glance(leases []lease.Lease, now time.Time) {
+// see takes in leases that were read until now. All others are forgotten.
+func (m *memory) see(leases []lease.Lease, now time.Time) {
+	seen := make(map[string]sighting, len(leases))
 	for _, l := range leases {
-		m.leases[l.Key] = m.leases[l.Key].next(l, now)
+		seen[l.Key] = m.leases[l.Key].next(l, now)
 	}
+	m.leases = seen
 }
 
 // wrote takes in what a write of ours made of a lease, by an answer that came at

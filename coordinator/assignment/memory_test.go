@@ -156,7 +156,7 @@ func TestGraceFollowsTheInterval(t *testing.T) {
 
 func TestMovable(t *testing.T) {
 	movable := func(m *memory, l lease.Lease, sec float64) bool {
-		m.look([]lease.Lease{l}, []workermetrics.Record{report("A", sec)}, nil, at(sec), defaults)
+		m.look([]lease.Lease{l}, []workermetrics.Record{report("A", sec), report("B", sec)}, nil, at(sec), defaults)
 		_, _, ok := m.state(&l, at(sec), defaults)
 		return ok
 	}
@@ -249,12 +249,11 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 }
 
 // Observation of single leases begins before leading, and counts.
-func TestGlance(t *testing.T) {
+func TestSee(t *testing.T) {
 	m := newMemory()
 	l := theLease("A", "", 5)
 	other := lease.Lease{Key: "other", Owner: "A", Counter: 1}
-	m.glance([]lease.Lease{l}, at(0))
-	m.glance([]lease.Lease{other}, at(5))
+	m.see([]lease.Lease{l}, at(0))
 	m.look([]lease.Lease{l, other}, nil, nil, at(11), defaults)
 	st, _, _ := m.state(&l, at(11), defaults)
 	assert.Equal(t, Expired, st)
@@ -276,21 +275,4 @@ func TestEarliestExpiry(t *testing.T) {
 	assert.Equal(t, at(10), look(6, k("1", "A", 1), k("2", "B", 2), k("3", "", 1)), "the earlier of two")
 	assert.Equal(t, at(14), look(11, k("1", "A", 1), k("2", "B", 2), k("3", "", 1)), "the first is expired")
 	assert.Zero(t, look(12, k("2", "B", 3)))
-}
-
-func TestHolders(t *testing.T) {
-	k := func(key, owner, from string) lease.Lease {
-		return lease.Lease{Key: key, Owner: owner, CheckpointOwner: from}
-	}
-	m := newMemory()
-	leases := []lease.Lease{k("3", "A", ""), k("1", "A", ""), k("4", "B", "A"), k("5", "", ""), k("2", "", ""), k("6", "X", "")}
-	m.look(leases, []workermetrics.Record{report("A", 0), drains(report("B", 0))}, map[string]string{"U": "bad"}, at(0), defaults)
-	list, unowned := m.holders()
-	assert.Equal(t, []Holder{
-		{Worker: "A", Standing: "active", LastSeen: at(0), Leases: []string{"1", "3", "4"}},
-		{Worker: "B", Standing: "draining", LastSeen: at(0), Incoming: []string{"4"}},
-		{Worker: "U", Standing: "invalid"},
-		{Worker: "X", Standing: "unknown", Leases: []string{"6"}},
-	}, list)
-	assert.Equal(t, []string{"2", "5"}, unowned)
 }

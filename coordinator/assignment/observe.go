@@ -47,8 +47,11 @@ func (w watch) next(seen func() (leader.Sighting, bool), now time.Time, failover
 
 // observe reads the leases of a worker that may be dead, so that, should this
 // worker lead soon, those that never moved are known to be expired in its first
-// run. It never reads the whole table.
+// run. It never reads the whole table, and takes at most the failover time, for
+// the lock may be won meanwhile. What was seen of other leases is forgotten.
 func (l *Loop) observe(ctx context.Context, owner string) {
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.FailoverTime)
+	defer cancel()
 	keys, err := l.cfg.Leases.KeysOwnedBy(ctx, owner)
 	if err != nil {
 		l.log.DebugContext(ctx, "leases of the silent leader could not be listed", "owner", owner, "err", err)
@@ -79,5 +82,6 @@ func (l *Loop) observe(ctx context.Context, owner string) {
 	l.log.InfoContext(ctx, "leader is silent, its leases are watched", "owner", owner, "leases", len(got))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.memory.glance(got, now)
+	l.memory.see(got, now)
+	l.looked = time.Time{}
 }

@@ -198,7 +198,8 @@ type peer struct {
 func (c *cloud) worker(name string, change ...func(*Config)) *peer {
 	c.t.Helper()
 	log := slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	p := &peer{c: c, name: name, samples: &samples{}, course: course{pace: pace{interval: time.Minute}}}
+	p := &peer{c: c, name: name, samples: &samples{}}
+	p.course.pace.interval = time.Minute
 	var err error
 	p.decider, err = leader.New(leader.Config{Client: c.dynamo(name + "/lock"), Table: testTable, Worker: name, Logger: log})
 	require.NoError(c.t, err)
