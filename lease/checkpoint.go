@@ -59,7 +59,7 @@ func (r *Renewer) Delivered(key, token string, bytes int) {
 	}
 }
 
-// inTurn calls f in the tenure's turn.
+// inTurn calls f in the tenure's turn, unless the lease is being given away.
 func (r *Renewer) inTurn(ctx context.Context, key, token string, f func(context.Context, *tenure) error) error {
 	return r.inTurnIf(ctx, key, token, func(*tenure) bool { return true }, f)
 }
@@ -74,7 +74,7 @@ func (r *Renewer) inTurnIf(ctx context.Context, key, token string, needed func(*
 	check := func() (needs, held bool) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return needed(t), r.held[key] == t
+		return needed(t), r.held[key] == t && !t.leaving
 	}
 	if needs, held := check(); !held {
 		return lostError(key)

@@ -350,6 +350,25 @@ func TestAcceptedPositionRidesOnTheHeartbeat(t *testing.T) {
 			assert.Equal(t, "a", held.CheckpointOwner)
 		})
 	})
+	t.Run("without which a lease is renewed when its item cannot be read", func(t *testing.T) {
+		inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
+			w.create(lease("s1", "a"))
+			a := w.peer("a").hold()
+			token := a.token("s1")
+			a.Accept("s1", token, at("9"))
+			a.line.fail(1, "UpdateItem", "s1", broken)
+			require.Error(t, a.Flush(t.Context(), "s1", token))
+			time.Sleep(testPeriod)
+			a.line.fail(-1, "GetItem", "s1", throttled)
+			require.NoError(t, a.renewAll(t.Context()))
+			assert.EqualValues(t, 2, w.item("s1").Counter)
+			assert.Equal(t, kcl.AtTrimHorizon, w.item("s1").Checkpoint)
+			a.line.heal()
+			time.Sleep(testPeriod)
+			require.NoError(t, a.renewAll(t.Context()))
+			assert.Equal(t, at("9"), w.item("s1").Checkpoint)
+		})
+	})
 	t.Run("but never moves the checkpoint back", func(t *testing.T) {
 		inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
 			w.create(lease("s1", "a"))

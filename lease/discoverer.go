@@ -64,12 +64,17 @@ type Discoverer struct {
 	poked    map[string]struct{} // keys to look at out of turn
 	pokedAll bool
 	lastCost float64 // what the last query consumed, in read units
-	failing  bool    // the last pass failed, and that was told
+	level    slog.Level
+	troubled map[string]struct{} // leases whose failure was told of
 }
 
 // maxPoked bounds the keys that are looked at out of turn. When there are more,
 // the index is asked instead.
 const maxPoked = 1000
+
+// maxTroubled bounds the leases of which it is remembered that their failure was
+// told of. The failures of others are logged at level Debug only.
+const maxTroubled = 1000
 
 // NewDiscoverer does no I/O and starts nothing.
 func NewDiscoverer(cfg DiscovererConfig) *Discoverer {
@@ -92,6 +97,9 @@ func NewDiscoverer(cfg DiscovererConfig) *Discoverer {
 		turn:  make(chan struct{}, 1),
 		wake:  make(chan struct{}, 1),
 		poked: map[string]struct{}{},
+
+		level:    slog.LevelWarn,
+		troubled: map[string]struct{}{},
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -240,14 +248,12 @@ func (d *Discoverer) fetch(ctx context.Context, keys []string, since uint64) Dis
 		}
 		g.Go(func() error { // ends with its calls, each bounded by the store
 			got, err := d.one(ctx, key, since)
+			d.reportLease(ctx, key, err)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case err != nil:
 				failed++
-				if ctx.Err() == nil {
-					d.log.WarnContext(ctx, "assigned lease not taken up, tried again", "lease", key, "err", err)
-				}
 			case got == acquired:
 				found.Acquired++
 			case got == released:
@@ -335,19 +341,37 @@ func (d *Discoverer) elapsed(name string, start time.Time) {
 	d.metrics.Add(name, float64(time.Since(start))/float64(time.Millisecond), metrics.Milliseconds, metrics.Detailed)
 }
 
-// report logs a failed pass, if it is not the first in a row at a lower level.
+// report logs a failed pass, at a lower level if it is not the first in a row.
 func (d *Discoverer) report(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	d.mu.Lock()
-	level := slog.LevelWarn
-	if d.failing {
-		level = slog.LevelDebug
-	}
-	d.failing = err != nil
+	level := d.level
+	d.level = repeated(err)
 	d.mu.Unlock()
 	if err != nil {
 		d.log.Log(ctx, level, "discovery of leases failed, tried again", "err", err)
+	}
+}
+
+// reportLease is report for one lease.
+func (d *Discoverer) reportLease(ctx context.Context, key string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	d.mu.Lock()
+	level := slog.LevelWarn
+	if _, known := d.troubled[key]; known || len(d.troubled) >= maxTroubled {
+		level = slog.LevelDebug
+	} else if err != nil {
+		d.troubled[key] = struct{}{}
+	}
+	if err == nil {
+		delete(d.troubled, key)
+	}
+	d.mu.Unlock()
+	if err != nil {
+		d.log.Log(ctx, level, "assigned lease not taken up, tried again", "lease", key, "err", err)
 	}
 }

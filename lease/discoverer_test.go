@@ -325,3 +325,44 @@ func (w *world) putRaw(it map[string]types.AttributeValue) {
 	_, err := client.PutItem(w.t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: it})
 	require.NoError(w.t, err)
 }
+
+// A lease that cannot be read is told of once, not every two seconds, and does
+// not keep others from being found.
+func TestUnreadableLeaseIsToldOfOnce(t *testing.T) {
+	inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
+		w.putRaw(map[string]types.AttributeValue{attrKey: &str{Value: "bad"}, attrOwner: &str{Value: "a"}})
+		w.create(lease("s1", "a"))
+		a := w.peer("a")
+		stop := a.discover()
+		time.Sleep(30 * time.Second)
+		stop()
+		assert.Equal(t, []string{"s1"}, a.keys())
+		assert.Equal(t, 1, a.warned("assigned lease not taken up"))
+		failed, _ := a.metrics.get("LeaseDiscovery GetLease:Error")
+		assert.Equal(t, 1.0, failed)
+	})
+	t.Run("so is a query that fails, until it works again", func(t *testing.T) {
+		inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
+			a := w.peer("a")
+			defer a.discover()()
+			for range 2 {
+				a.line.fail(5, "Query", "", broken)
+				time.Sleep(20 * time.Second)
+			}
+			synctest.Wait()
+			assert.Equal(t, 2, a.warned("discovery of leases failed"))
+		})
+	})
+	t.Run("and a renewal", func(t *testing.T) {
+		inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
+			w.create(lease("s1", "a"))
+			a := w.peer("a").hold()
+			defer a.run()()
+			synctest.Wait()
+			a.line.fail(2, "UpdateItem", "", broken)
+			time.Sleep(20 * time.Second)
+			synctest.Wait()
+			assert.Equal(t, 1, a.warned("renewal failed"))
+		})
+	})
+}

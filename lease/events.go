@@ -11,7 +11,8 @@ const (
 	LossRefused Loss = "refused"
 	// LossExpired: the term ended before a renewal succeeded.
 	LossExpired Loss = "expired"
-	// LossTransferred: a hand-off was completed.
+	// LossTransferred: a hand-off was completed, or is about to be, as the
+	// consumer's time is up.
 	LossTransferred Loss = "transferred"
 	// LossReleased: this worker gave the lease back.
 	LossReleased Loss = "released"

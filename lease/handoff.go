@@ -140,32 +140,41 @@ func (r *Renewer) Release(ctx context.Context, key, token string) error {
 // giveAway makes, in t's turn, the last write of a tenure, and ends it for the
 // reason that the write gives. A position accepted but not stored is stored
 // first; that failing, the next owner processes again what lies behind the
-// checkpoint. After an error the tenure goes on.
+// checkpoint. After an error the tenure goes on, though nothing can be done with
+// it but to try again.
 func (r *Renewer) giveAway(ctx context.Context, t *tenure, last func(context.Context, Lease) (Loss, error)) error {
-	return r.inTurn(ctx, t.key, t.token, func(ctx context.Context, t *tenure) error {
-		if r.hasUnsaved(t) {
-			if err := r.write(ctx, t, r.storeAccepted(t)); errors.Is(err, kcl.ErrLeaseLost) {
-				return err
-			} else if err != nil {
-				r.log.WarnContext(ctx, "last position not stored", "lease", t.key, "err", err)
-			}
+	if err := t.take(ctx); err != nil {
+		return err
+	}
+	defer t.give()
+	if r.hasUnsaved(t) {
+		if err := r.write(ctx, t, r.storeAccepted(t)); errors.Is(err, kcl.ErrLeaseLost) {
+			return err
+		} else if err != nil {
+			r.log.WarnContext(ctx, "last position not stored", "lease", t.key, "err", err)
 		}
-		r.mu.Lock()
-		l, end := t.view(), t.term.mono.Add(r.failover)
-		r.mu.Unlock()
-		ctx, cancel := context.WithDeadline(ctx, end)
-		defer cancel()
-		for attempt := 0; ; attempt++ {
-			why, err := last(ctx, l)
-			if err == nil {
-				r.end(t, why)
-				return nil
-			}
-			if errors.Is(err, kcl.ErrInvalidState) || attempt+1 == giveUpAttempts || !pause(ctx, attempt) {
-				return err
-			}
+	}
+	r.mu.Lock()
+	held, l, end := r.held[t.key] == t, t.view(), t.term.mono.Add(r.failover)
+	t.leaving = true
+	r.mu.Unlock()
+	if !held {
+		return lostError(t.key)
+	}
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		tryCtx, cancel := context.WithTimeout(ctx, r.period)
+		why, err := last(tryCtx, l)
+		cancel()
+		if err == nil {
+			r.end(t, why)
+			return nil
 		}
-	})
+		if errors.Is(err, kcl.ErrInvalidState) || attempt+1 == giveUpAttempts || !pause(ctx, attempt) {
+			return err
+		}
+	}
 }
 
 func (r *Renewer) hasUnsaved(t *tenure) bool {
@@ -241,9 +250,17 @@ func mustTransfer(ended, alive bool, left time.Duration) bool {
 	return !ended && (!alive || left <= 0)
 }
 
+// force completes a hand-off over the consumer's head.
 func (r *Renewer) force(ctx context.Context, t *tenure, alive bool) {
 	ctx, cancel := context.WithTimeout(ctx, handOffPoll)
 	defer cancel()
+	// The consumer is told first: the next owner may start as soon as the write
+	// is carried out, whenever its answer comes.
+	r.mu.Lock()
+	t.leaving = true
+	r.tellLocked(t, LossTransferred)
+	r.mu.Unlock()
+	r.mailbox.deliver()
 	err := r.transfer(ctx, t)
 	switch {
 	case errors.Is(err, kcl.ErrLeaseLost):

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -194,14 +195,23 @@ func TestHandOffIsForcedWhenTheConsumerHangs(t *testing.T) {
 			require.NoError(t, err)
 			time.Sleep(testPeriod)
 			require.NoError(t, a.renewAll(t.Context()))
+			token := a.token("s1")
+			leaving := a.find("s1", token)
 			a.line.fail(-1, "UpdateItem", "s1", throttled)
-			a.force(t.Context(), a.find("s1", a.token("s1")), true)
-			assert.True(t, a.holds("s1"), "still renewed")
+			a.force(t.Context(), leaving, true)
+			assert.Equal(t, []string{"acquired s1", "hand-off s1", "lost s1 transferred"}, a.heard(), "the consumer is told first")
+			assert.False(t, a.holds("s1"))
+			assert.ErrorIs(t, checkpoint7(t.Context(), a, token), kcl.ErrLeaseLost)
 			a.line.heal()
-			a.force(t.Context(), a.find("s1", a.token("s1")), true)
+			time.Sleep(testPeriod)
+			require.NoError(t, a.renewAll(t.Context()))
+			assert.EqualValues(t, 3, w.item("s1").Counter, "renewed until it can be transferred")
+
+			a.force(t.Context(), leaving, false)
 			assert.Equal(t, "b", w.item("s1").Owner)
 			assert.Empty(t, w.item("s1").CheckpointOwner)
-			assert.False(t, a.holds("s1"))
+			assert.Nil(t, a.find("s1", token))
+			assert.Empty(t, a.heard())
 		})
 	})
 	t.Run("but not when the lease is no longer held", func(t *testing.T) {
@@ -230,7 +240,8 @@ func TestHandOffIsForcedWhenTheConsumerHangs(t *testing.T) {
 			before := w.item("s1")
 			a.force(t.Context(), a.find("s1", token), true)
 			assert.Equal(t, before, w.item("s1"))
-			assert.Equal(t, []string{"acquired s1", "hand-off s1", "lost s1 refused"}, a.heard())
+			assert.Equal(t, []string{"acquired s1", "hand-off s1", "lost s1 transferred"}, a.heard())
+			assert.Nil(t, a.find("s1", token))
 		})
 	})
 }
@@ -299,6 +310,29 @@ func TestTransfer(t *testing.T) {
 			a.Accept("s1", token, at("9"))
 			require.NoError(w.t, a.Transfer(w.t.Context(), "s1", token))
 			assert.Equal(w.t, at("9"), w.item("s1").Checkpoint)
+			assert.Equal(w.t, "b", w.item("s1").Owner)
+		})
+	})
+	t.Run("nothing is done under the lease once the write is sent", func(t *testing.T) {
+		pending(t, func(w *world, a *peer, token string) {
+			a.line.fail(1, "UpdateItem", "s1", func(_ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+				_, err := send()
+				assert.NoError(w.t, err)
+				assert.False(w.t, a.holds("s1"))
+				assert.Empty(w.t, a.Held())
+				assert.ErrorIs(w.t, checkpoint7(w.t.Context(), a, token), kcl.ErrLeaseLost)
+				assert.ErrorIs(w.t, a.Confirm(w.t.Context(), "s1", token), kcl.ErrLeaseLost)
+				return nil, errCut
+			})
+			require.NoError(w.t, a.Transfer(w.t.Context(), "s1", token))
+			assert.Equal(w.t, "b", w.item("s1").Owner)
+			assert.Equal(w.t, []string{"lost s1 transferred"}, a.heard())
+		})
+	})
+	t.Run("a hanging write is repeated while the term lasts", func(t *testing.T) {
+		pending(t, func(w *world, a *peer, token string) {
+			a.line.fail(1, "UpdateItem", "s1", hanging)
+			require.NoError(w.t, a.Transfer(w.t.Context(), "s1", token))
 			assert.Equal(w.t, "b", w.item("s1").Owner)
 		})
 	})

@@ -14,13 +14,13 @@ import (
 )
 
 // Get returns a held lease. It is false when the lease is not held, or its term
-// may be over; see [Renewer.Confirm].
+// may be over; the latter does not end the tenure yet, see [Renewer.Confirm].
 func (r *Renewer) Get(key string) (Lease, bool) {
 	now := readClocks()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.held[key]
-	if t == nil || r.trustIn(t, now) != live {
+	if t == nil || !r.usable(t, now) {
 		return Lease{}, false
 	}
 	return t.view(), true
@@ -32,7 +32,7 @@ func (r *Renewer) Held() []Lease {
 	r.mu.Lock()
 	out := make([]Lease, 0, len(r.held))
 	for _, t := range r.held {
-		if r.trustIn(t, now) == live {
+		if r.usable(t, now) {
 			out = append(out, t.view())
 		}
 	}
@@ -190,7 +190,7 @@ func (r *Renewer) draining() drain {
 	return r.drain
 }
 
-// find returns the tenure with that token, even if its term is over, or nil.
+// find returns the tenure with that token, usable or not, or nil.
 func (r *Renewer) find(key, token string) *tenure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +200,8 @@ func (r *Renewer) find(key, token string) *tenure {
 	return nil
 }
 
-// isHeld reports whether a tenure of the lease has neither ended nor expired.
+// isHeld reports whether a tenure of the lease, usable or not, has neither ended
+// nor expired.
 func (r *Renewer) isHeld(key string) bool {
 	now := readClocks()
 	r.mu.Lock()

@@ -141,10 +141,13 @@ func (r *Renewer) Run(ctx context.Context) {
 
 	tick := time.NewTicker(r.period)
 	defer tick.Stop()
+	level := slog.LevelWarn
 	for {
-		if err := r.renewAll(ctx); err != nil && ctx.Err() == nil {
-			r.log.WarnContext(ctx, "renewal failed, tried again next time", "err", err)
+		err := r.renewAll(ctx)
+		if err != nil && ctx.Err() == nil {
+			r.log.Log(ctx, level, "renewal failed, tried again next time", "err", err)
 		}
+		level = repeated(err)
 		for waiting := true; waiting; {
 			var expiry <-chan time.Time
 			if next, ok := r.nextExpiry(time.Now().Add(r.period)); ok {
@@ -160,6 +163,15 @@ func (r *Renewer) Run(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// repeated is the level at which a loop that has just met err tells of the next
+// failure: one that goes on is told of once.
+func repeated(err error) slog.Level {
+	if err != nil {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }
 
 // nextExpiry returns the instant just after the first term that ends before
@@ -294,6 +306,9 @@ func (r *Renewer) bringForwardOnce(ctx context.Context, t *tenure) error {
 		change = r.storeAccepted(t)
 	}
 	err := r.write(ctx, t, change)
+	if errors.Is(err, errUnread) && !errors.Is(err, kcl.ErrLeaseLost) {
+		err = r.write(ctx, t, renewal) // the position can wait, the heartbeat cannot
+	}
 	if err == nil && r.age(t) > r.period {
 		// The term may have begun with an earlier call, whose answer was lost,
 		// and be half over.

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,6 +29,11 @@ type tenure struct {
 	accepted   kcl.Position
 	throughput throughput
 	handOffAt  time.Time // when a hand-off became known; zero if none has
+	// leaving: the last write is under way, and may have been carried out. From
+	// then on nothing is done under the lease but to repeat that write, and to
+	// renew until it succeeds.
+	leaving bool
+	told    bool // Lost has been posted
 }
 
 // take waits for t's turn, give ends it.
@@ -55,6 +61,12 @@ func (t *tenure) view() Lease {
 // unsaved reports whether a position was accepted that lies behind the
 // checkpoint. Renewer.mu must be held.
 func (t *tenure) unsaved() bool { return t.accepted.Compare(t.lease.Checkpoint) > 0 }
+
+// usable reports whether the shard may be worked on: the tenure goes on beyond
+// doubt. Renewer.mu must be held.
+func (r *Renewer) usable(t *tenure, now reading) bool {
+	return !t.leaving && r.trustIn(t, now) == live
+}
 
 // ownedBy reports whether worker may renew l: it owns it and no hand-off is
 // pending, or it is to hand it over to somebody else.
@@ -93,6 +105,10 @@ func (r *Renewer) storeAccepted(t *tenure) change {
 	}
 }
 
+// errUnread: a write was not sent, as the item had to be read first and could
+// not be.
+var errUnread = errors.New("not written")
+
 // write makes one conditional write of t's item and takes over the answer. The
 // caller has t's turn. The write ends with the term, and within a period: one
 // that hangs shall leave time for others. An error that wraps [kcl.ErrLeaseLost]
@@ -121,7 +137,7 @@ func (r *Renewer) write(ctx context.Context, t *tenure, c change) error {
 		// A prepare would write the checkpoint of before that one, else.
 		read, ok, err := r.reread(ctx, l)
 		if err != nil {
-			return r.failed(t, start, worth, c, err)
+			return r.failed(t, start, worth, c, fmt.Errorf("%w: %w", errUnread, err))
 		}
 		if !ok {
 			r.end(t, LossRefused)
@@ -241,6 +257,16 @@ func (r *Renewer) endLocked(t *tenure, why Loss) {
 	if r.passes > 0 {
 		r.lostSeen[t.key] = r.losses
 	}
+	r.tellLocked(t, why)
+}
+
+// tellLocked posts that the lease is lost, once a tenure. Renewer.mu must be
+// held; the caller delivers the mail.
+func (r *Renewer) tellLocked(t *tenure, why Loss) {
+	if t.told {
+		return
+	}
+	t.told = true
 	l := t.view()
 	r.mailbox.post(func() {
 		r.log.Info("lease no longer held", "lease", t.key, "reason", string(why))

@@ -210,6 +210,7 @@ type peer struct {
 	store   *Store
 	finder  *Discoverer
 	metrics *figures
+	log     logLines
 
 	mu sync.Mutex
 	// guarded by mu
@@ -226,7 +227,7 @@ func (w *world) peer(name string, options ...func(*RenewerConfig)) *peer {
 func (w *world) peerWith(name string, cfg aws.Config, options ...func(*RenewerConfig)) *peer {
 	p := &peer{w: w, name: name, line: &line{next: cfg.HTTPClient}, metrics: &figures{}}
 	cfg.HTTPClient = p.line
-	log := slog.New(slog.NewTextHandler(testLog{w.t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	log := slog.New(slog.NewTextHandler(io.MultiWriter(testLog{w.t}, &p.log), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	p.store = NewStore(StoreConfig{Client: dynamodb.NewFromConfig(cfg), Table: "app", Logger: log})
 	rc := RenewerConfig{
 		Store: p.store, Worker: name, Logger: log, Metrics: p.metrics,
@@ -304,6 +305,26 @@ func lease(key, owner string) Lease {
 }
 
 func at(sequence string) kcl.Position { return kcl.Position{SequenceNumber: sequence} }
+
+// warned returns how many warnings were logged whose message begins so.
+func (p *peer) warned(message string) int {
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	return strings.Count(p.log.text.String(), `level=WARN msg="`+message)
+}
+
+// logLines keeps what is logged.
+type logLines struct {
+	mu sync.Mutex
+	// guarded by mu
+	text strings.Builder
+}
+
+func (l *logLines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
 
 // testLog writes a bubble's log to the test's.
 type testLog struct{ t *testing.T }
