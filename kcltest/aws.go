@@ -85,6 +85,8 @@ type AWS struct {
 	calls     map[callKey]*tally
 	clients   map[string]uint64 // calls made so far, by client
 	intercept wire.Interceptor
+	faults    []*Injection
+	injected  uint64 // faults so far
 }
 
 // New returns an AWS with no streams and no tables.

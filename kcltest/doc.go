@@ -25,6 +25,10 @@
 // reads, listings with every filter, quotas, retention. Not there: enhanced
 // fan-out.
 //
+// What goes wrong on AWS goes wrong here on demand: [AWS.Inject] has calls
+// throttled, refused, delayed, left without an answer, or carried out after
+// their caller has given up.
+//
 // Signatures are read but not verified: the access key id names the client, the
 // credential's scope the region.
 package kcltest

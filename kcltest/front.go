@@ -46,14 +46,25 @@ func (a *AWS) serve(ctx context.Context, r *http.Request, body []byte, client st
 	p := service.Prepare(call)
 	info := wire.Info{Caller: call.Caller, Service: call.Service, Operation: call.Operation, Resources: p.Resources, Index: p.Index}
 
+	var broken error // by the interceptor
+	run := p.Run
+	if i := a.interceptor(); i != nil {
+		run = func() (ans wire.Answer) {
+			ans, broken = i(ctx, info, p.Run)
+			return ans
+		}
+	}
 	var (
 		ans wire.Answer
 		err error
 	)
-	if i := a.interceptor(); i != nil {
-		ans, err = i(ctx, info, p.Run)
+	if hit := a.hit(info); hit != nil {
+		ans, err = hit.apply(ctx, info, call.Codec, run)
 	} else {
-		ans = p.Run()
+		ans = run()
+	}
+	if err == nil {
+		err = broken
 	}
 	code := ""
 	if err == nil && ans.Err != nil {

@@ -1,0 +1,224 @@
+package kcltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-kcl/kcl/internal/emu/wire"
+)
+
+// Fault is something that goes wrong with some calls. It is a plain value: which
+// calls it hits, how many of them, and what becomes of those. [AWS.Inject] puts
+// it in force. Of several faults that match a call the first one hits it.
+type Fault struct {
+	// Clients, Services ("kinesis", "dynamodb"), Operations and Resources (names
+	// of streams and tables) say which calls are meant; an empty list means all.
+	// A call that names several resources is meant if any of them is.
+	Clients, Services, Operations, Resources []string
+
+	// Skip lets so many of these calls pass first. Times is how many are hit then,
+	// 0 for no limit. Chance is the share of the rest that is hit, 0 meaning all;
+	// the choice follows from the seed, the client and its calls so far.
+	Skip, Times int
+	Chance      float64
+
+	// Effect is what happens to a call that is hit.
+	Effect Effect
+	// Delay is waited before the effect.
+	Delay time.Duration
+	// Code is the error of a refused call, such as "ThrottlingException". Message
+	// is its text; each code has one by default.
+	Code, Message string
+}
+
+// Effect is what a [Fault] does to a call.
+type Effect uint8
+
+const (
+	// Slow has the call carried out and answered, after Delay. If the caller gives
+	// up before that, nothing happens.
+	Slow Effect = iota
+	// Refuse answers with the error named by Code.
+	Refuse
+	// Break breaks the connection; the call is not carried out.
+	Break
+	// LoseAnswer has the call carried out, and breaks the connection instead of
+	// answering.
+	LoseAnswer
+	// Hang does nothing until the caller gives up.
+	Hang
+	// Late has the call carried out after Delay, whether the caller still waits
+	// for the answer or not: so does a client that was frozen, whose calls were
+	// under way.
+	Late
+)
+
+// String names the effect.
+func (e Effect) String() string {
+	names := []string{"slow", "refuse", "break", "lose answer", "hang", "late"}
+	if int(e) < len(names) {
+		return names[e]
+	}
+	return fmt.Sprintf("effect %d", uint8(e))
+}
+
+// Injection is a [Fault] in force.
+type Injection struct {
+	aws   *AWS
+	fault Fault
+	id    uint64
+
+	seen, hits atomic.Int64
+}
+
+// Hits returns how many calls were hit so far.
+func (i *Injection) Hits() int { return int(i.hits.Load()) }
+
+// Remove ends the fault. Calls that it has hit are not helped by that. It may be
+// called twice.
+func (i *Injection) Remove() {
+	i.aws.mu.Lock()
+	defer i.aws.mu.Unlock()
+	i.aws.faults = slices.DeleteFunc(i.aws.faults, func(other *Injection) bool { return other == i })
+}
+
+// Inject puts a fault in force until it is removed.
+func (a *AWS) Inject(f Fault) *Injection {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.injected++
+	i := &Injection{aws: a, fault: f, id: a.injected}
+	a.faults = append(a.faults, i)
+	return i
+}
+
+// hit returns the injection that hits a call, nil if none does.
+func (a *AWS) hit(info wire.Info) *Injection {
+	a.mu.Lock()
+	faults := slices.Clone(a.faults)
+	a.mu.Unlock()
+	for _, i := range faults {
+		if i.takes(info) {
+			return i
+		}
+	}
+	return nil
+}
+
+// takes reports whether the call is hit, and counts it.
+func (i *Injection) takes(info wire.Info) bool {
+	f := i.fault
+	means := func(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
+	if !means(f.Clients, info.Client) || !means(f.Services, info.Service) || !means(f.Operations, info.Operation) {
+		return false
+	}
+	if len(f.Resources) > 0 && !slices.ContainsFunc(info.Resources, func(r string) bool { return slices.Contains(f.Resources, r) }) {
+		return false
+	}
+	n := i.seen.Add(1)
+	if n <= int64(f.Skip) || f.Chance > 0 && !i.chosen(info, n) {
+		return false
+	}
+	if hits := i.hits.Add(1); f.Times > 0 && hits > int64(f.Times) {
+		i.hits.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (i *Injection) chosen(info wire.Info, n int64) bool {
+	h := fnv.New64a()
+	fmt.Fprint(h, info.Client, " ", info.Operation, " ", i.id)
+	return rand.New(rand.NewPCG(i.aws.opts.Seed^h.Sum64(), uint64(n))).Float64() < i.fault.Chance
+}
+
+var (
+	errFault = errors.New("kcltest: injected fault")
+	errHang  = errors.New("kcltest: no answer")
+)
+
+// apply does to a call what the fault says.
+func (i *Injection) apply(ctx context.Context, info wire.Info, codec wire.Codec, run func() wire.Answer) (wire.Answer, error) {
+	f := i.fault
+	if f.Effect == Late {
+		return late(ctx, f.Delay, run)
+	}
+	if f.Delay > 0 {
+		if err := sleep(ctx, f.Delay); err != nil {
+			return wire.Answer{}, err
+		}
+	}
+	switch f.Effect {
+	case Refuse:
+		return refusal(info, f.Code, f.Message).Answer(codec), nil
+	case Break:
+		return wire.Answer{}, errFault
+	case LoseAnswer:
+		run()
+		return wire.Answer{}, errFault
+	case Hang:
+		<-ctx.Done()
+		return wire.Answer{}, errors.Join(errHang, ctx.Err())
+	default:
+		return run(), nil
+	}
+}
+
+// late carries a call out after d, whether its caller waits or not.
+func late(ctx context.Context, d time.Duration, run func() wire.Answer) (wire.Answer, error) {
+	answer := make(chan wire.Answer, 1)
+	time.AfterFunc(d, func() { answer <- run() })
+	select {
+	case ans := <-answer:
+		return ans, nil
+	case <-ctx.Done():
+		return wire.Answer{}, ctx.Err()
+	}
+}
+
+// refusals are the errors that a Fault knows the form of, besides those that
+// take it as it is: HTTP status, prefix on DynamoDB's wire, text.
+var refusals = map[string]struct {
+	status       int
+	prefix, text string
+}{
+	"ThrottlingException":                    {400, "com.amazon.coral.availability#", "Rate exceeded"},
+	"ProvisionedThroughputExceededException": {400, "", "Rate exceeded"},
+	"RequestLimitExceeded":                   {400, "", "Rate exceeded"},
+	"LimitExceededException":                 {400, "", "Rate exceeded"},
+	"InternalServerError":                    {500, "", "Internal server error"},
+	"InternalFailure":                        {500, "", ""},
+	"ServiceUnavailable":                     {503, "", "Service unavailable"},
+	"ValidationException":                    {400, "com.amazon.coral.validate#", "invalid"},
+	"UnrecognizedClientException":            {400, "com.amazon.coral.service#", "The security token included in the request is invalid."},
+	"ExpiredTokenException":                  {400, "com.amazon.coral.service#", "The security token included in the request is expired"},
+}
+
+func refusal(info wire.Info, code, message string) *wire.Error {
+	if code == "AccessDeniedException" && message == "" {
+		return info.Denied()
+	}
+	r, known := refusals[code]
+	e := &wire.Error{Status: http.StatusBadRequest, Type: code, Message: message}
+	if known {
+		e.Status = r.status
+		if message == "" {
+			e.Message = r.text
+		}
+	}
+	if info.Service == serviceDynamoDB {
+		prefix := r.prefix
+		if prefix == "" {
+			prefix = "com.amazonaws.dynamodb.v20120810#"
+		}
+		e.Type = prefix + code
+	}
+	return e
+}

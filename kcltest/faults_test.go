@@ -1,0 +1,191 @@
+package kcltest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	dtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/smithy-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-kcl/kcl/kcltest"
+)
+
+// faulty is a table with one item, and a client that does not retry.
+type faulty struct {
+	*kcltest.AWS
+	t *testing.T
+}
+
+func inFaulty(t *testing.T, f func(t *testing.T, a faulty)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		a := faulty{kcltest.New(kcltest.Options{Delays: kcltest.NoDelays}), t}
+		putTable(t, a.client("setup"), "table")
+		f(t, a)
+	})
+}
+
+func (a faulty) client(name string) *dynamodb.Client {
+	return dynamodb.NewFromConfig(a.Config(name), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+}
+
+// put writes an item and returns the error's code, "broken" or "gave up" for
+// those without one.
+func (a faulty) put(client, k string, patience time.Duration) string {
+	ctx, cancel := context.WithTimeout(a.t.Context(), patience)
+	defer cancel()
+	_, err := a.client(client).PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("table"), Item: key(k)})
+	var api smithy.APIError
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.As(err, &api):
+		return api.ErrorCode()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "gave up"
+	default:
+		return "broken"
+	}
+}
+
+func (a faulty) has(k string) bool {
+	out, err := a.client("test").GetItem(a.t.Context(), &dynamodb.GetItemInput{TableName: aws.String("table"), Key: key(k), ConsistentRead: aws.Bool(true)})
+	require.NoError(a.t, err)
+	return len(out.Item) > 0
+}
+
+// Each effect, as the caller sees it and as the table does, at once and later.
+func TestFaultEffects(t *testing.T) {
+	cases := []struct {
+		fault       kcltest.Fault
+		outcome     string
+		took        time.Duration
+		done, later bool // the write has been carried out; in the end
+	}{
+		{kcltest.Fault{Effect: kcltest.Slow, Delay: 2 * time.Second}, "ok", 2 * time.Second, true, true},
+		{kcltest.Fault{Effect: kcltest.Slow, Delay: time.Minute}, "gave up", 5 * time.Second, false, false},
+		{kcltest.Fault{Effect: kcltest.Refuse, Code: "ThrottlingException"}, "ThrottlingException", 0, false, false},
+		{kcltest.Fault{Effect: kcltest.Refuse, Code: "InternalServerError", Delay: time.Second}, "InternalServerError", time.Second, false, false},
+		{kcltest.Fault{Effect: kcltest.Refuse, Code: "AccessDeniedException"}, "AccessDeniedException", 0, false, false},
+		{kcltest.Fault{Effect: kcltest.Refuse, Code: "SomethingElseException"}, "SomethingElseException", 0, false, false},
+		{kcltest.Fault{Effect: kcltest.Break}, "broken", 0, false, false},
+		{kcltest.Fault{Effect: kcltest.LoseAnswer}, "broken", 0, true, true},
+		{kcltest.Fault{Effect: kcltest.Hang}, "gave up", 5 * time.Second, false, false},
+		{kcltest.Fault{Effect: kcltest.Late, Delay: 3 * time.Second}, "ok", 3 * time.Second, true, true},
+		{kcltest.Fault{Effect: kcltest.Late, Delay: 20 * time.Second}, "gave up", 5 * time.Second, false, true},
+	}
+	for _, c := range cases {
+		t.Run(fmt.Sprint(c.fault.Effect, " ", c.fault.Delay, c.fault.Code), func(t *testing.T) {
+			inFaulty(t, func(t *testing.T, a faulty) {
+				c.fault.Operations = []string{"PutItem"}
+				i := a.Inject(c.fault)
+				start := time.Now()
+				assert.Equal(t, c.outcome, a.put("c", "x", 5*time.Second))
+				assert.Equal(t, c.took, time.Since(start))
+				assert.Equal(t, c.done, a.has("x"))
+				assert.Equal(t, 1, i.Hits())
+				time.Sleep(time.Minute)
+				assert.Equal(t, c.later, a.has("x"))
+				i.Remove()
+				i.Remove()
+				assert.Equal(t, "ok", a.put("c", "x", time.Second))
+			})
+		})
+	}
+}
+
+// A fault hits the calls it means, and no others.
+func TestFaultMeans(t *testing.T) {
+	cases := []struct {
+		name  string
+		fault kcltest.Fault
+		hit   bool
+	}{
+		{"all", kcltest.Fault{}, true},
+		{"this client", kcltest.Fault{Clients: []string{"other", "c"}}, true},
+		{"another client", kcltest.Fault{Clients: []string{"other"}}, false},
+		{"this service", kcltest.Fault{Services: []string{"dynamodb"}}, true},
+		{"the other service", kcltest.Fault{Services: []string{"kinesis"}}, false},
+		{"another operation", kcltest.Fault{Operations: []string{"GetItem"}}, false},
+		{"this table", kcltest.Fault{Resources: []string{"table"}}, true},
+		{"another table", kcltest.Fault{Resources: []string{"else"}}, false},
+		{"all at once", kcltest.Fault{Clients: []string{"c"}, Services: []string{"dynamodb"}, Operations: []string{"PutItem"}, Resources: []string{"table"}}, true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			inFaulty(t, func(t *testing.T, a faulty) {
+				c.fault.Effect = kcltest.Break
+				a.Inject(c.fault)
+				want := "ok"
+				if c.hit {
+					want = "broken"
+				}
+				assert.Equal(t, want, a.put("c", "x", time.Second))
+			})
+		})
+	}
+}
+
+// Skip, Times and Chance choose among the calls; of several faults the first
+// counts.
+func TestFaultChooses(t *testing.T) {
+	inFaulty(t, func(t *testing.T, a faulty) {
+		outcomes := func(n int) (s string) {
+			for range n {
+				s += a.put("c", "x", time.Second)[:1]
+			}
+			return s
+		}
+		i := a.Inject(kcltest.Fault{Operations: []string{"PutItem"}, Effect: kcltest.Break, Skip: 2, Times: 3})
+		assert.Equal(t, "oobbbooo", outcomes(8))
+		assert.Equal(t, 3, i.Hits())
+		i.Remove()
+
+		first := a.Inject(kcltest.Fault{Effect: kcltest.Break, Operations: []string{"PutItem"}, Times: 1})
+		second := a.Inject(kcltest.Fault{Effect: kcltest.Refuse, Code: "ThrottlingException", Operations: []string{"PutItem"}, Times: 1})
+		assert.Equal(t, "bTo", outcomes(3))
+		first.Remove()
+		second.Remove()
+
+		half := a.Inject(kcltest.Fault{Effect: kcltest.Break, Operations: []string{"PutItem"}, Chance: 0.5})
+		s := outcomes(400)
+		assert.InDelta(t, 200, half.Hits(), 50)
+		half.Remove()
+		b := faulty{kcltest.New(kcltest.Options{Delays: kcltest.NoDelays}), t}
+		putTable(t, b.client("setup"), "table")
+		for range 3 {
+			b.Inject(kcltest.Fault{Operations: []string{"none"}}) // the same number of faults before
+		}
+		b.Inject(kcltest.Fault{Effect: kcltest.Break, Operations: []string{"PutItem"}, Chance: 0.5})
+		var again string
+		for range 400 {
+			again += b.put("c", "x", time.Second)[:1]
+		}
+		assert.Equal(t, s, again, "the same seed chooses the same calls")
+	})
+}
+
+// Refusals have the form that each service gives them.
+func TestRefusalsOfBothServices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := kcltest.New(kcltest.Options{Delays: kcltest.NoDelays})
+		require.NoError(t, a.CreateStream("orders", 1))
+		a.Inject(kcltest.Fault{Effect: kcltest.Refuse, Code: "ProvisionedThroughputExceededException"})
+		_, err := kinesis.NewFromConfig(a.Config("c")).ListShards(t.Context(), &kinesis.ListShardsInput{StreamName: aws.String("orders")})
+		var api smithy.APIError
+		require.ErrorAs(t, err, &api)
+		assert.Equal(t, "ProvisionedThroughputExceededException", api.ErrorCode())
+		_, err = dynamodb.NewFromConfig(a.Config("c")).GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("table"), Key: key("x")})
+		var exceeded *dtypes.ProvisionedThroughputExceededException
+		require.ErrorAs(t, err, &exceeded)
+	})
+}
