@@ -40,6 +40,11 @@ fuzz: ## Each fuzz target for FUZZTIME (5s).
 		done; \
 	done
 
+GAP_SEEDS ?= 50
+.PHONY: gaps
+gaps: ## Measure the gaps in delivery, worst of GAP_SEEDS (50), in seconds of virtual time.
+	@out=$$(mktemp); $(GO) test ./internal/sim -run '^TestGaps$$' -timeout 2h -args -gap-seeds $(GAP_SEEDS) -gap-json $$out >&2 && cat $$out; rm -f $$out
+
 .PHONY: bench
 bench: ## Run the benchmarks.
 	$(GO) test -run '^$$' -bench . -benchmem ./...
