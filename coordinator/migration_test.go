@@ -1,11 +1,7 @@
 package coordinator
 
 import (
-	"bufio"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -14,98 +10,31 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl/internal/entity"
+	"github.com/go-kcl/kcl/internal/interchange"
 )
 
 var t0 = time.UnixMilli(1796033728812)
-
-// lines decodes a file of JSON lines.
-func lines[T any](t *testing.T, path string) []T {
-	t.Helper()
-	f, err := os.Open(path)
-	require.NoError(t, err)
-	defer f.Close()
-	var out []T
-	for sc := bufio.NewScanner(f); sc.Scan(); {
-		var v T
-		require.NoError(t, json.Unmarshal(sc.Bytes(), &v))
-		out = append(out, v)
-	}
-	require.NotEmpty(t, out)
-	return out
-}
-
-// item is an item in DynamoDB's JSON.
-type item map[string]types.AttributeValue
-
-func (it *item) UnmarshalJSON(b []byte) error {
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(b, &raw); err != nil {
-		return err
-	}
-	*it = item{}
-	for name, r := range raw {
-		v, err := decodeValue(r)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		(*it)[name] = v
-	}
-	return nil
-}
-
-func decodeValue(b []byte) (types.AttributeValue, error) {
-	var v struct {
-		S, N, B *string
-		L       []json.RawMessage
-		M       item
-	}
-	if err := json.Unmarshal(b, &v); err != nil {
-		return nil, err
-	}
-	switch {
-	case v.S != nil:
-		return str(*v.S), nil
-	case v.N != nil:
-		return &types.AttributeValueMemberN{Value: *v.N}, nil
-	case v.B != nil:
-		raw, err := base64.StdEncoding.DecodeString(*v.B)
-		return &types.AttributeValueMemberB{Value: raw}, err
-	case v.L != nil:
-		list := make([]types.AttributeValue, len(v.L))
-		for i, e := range v.L {
-			var err error
-			if list[i], err = decodeValue(e); err != nil {
-				return nil, err
-			}
-		}
-		return &types.AttributeValueMemberL{Value: list}, nil
-	case v.M != nil:
-		return &types.AttributeValueMemberM{Value: v.M}, nil
-	}
-	return nil, fmt.Errorf("no value in %s", b)
-}
 
 // Every state that Java workers and the migration script left decodes, and
 // encodes back to the same attributes and values.
 //
 // leader-and-client-version-migration#36
 func TestJavaItems(t *testing.T) {
-	byTool := 0
-	for _, j := range lines[struct {
-		From, Table string
-		Item        item
-	}](t, "testdata/java-items.jsonl") {
-		t.Run(j.From+" "+j.Table, func(t *testing.T) {
-			av := j.Item
-			if key, legacy := av["key"]; legacy { // the migration's business; here only the rest is looked at
-				delete(av, "key")
-				av[entity.LeaseTableKey] = key
-			}
-			it, ok := itemOf(av)
-			require.True(t, ok)
+	seen, byTool := 0, 0
+	for _, j := range interchange.Items(t) {
+		av := j.Attributes
+		if key, legacy := av["key"]; legacy { // the migration's business; here only the rest is looked at
+			delete(av, "key")
+			av[entity.LeaseTableKey] = key
+		}
+		it, ok := itemOf(av)
+		if !ok || it.Key != ClientVersionKey && it.Key != TableMigrationKey {
+			continue
+		}
+		seen++
+		t.Run(j.State+" "+j.Table+" "+it.Key, func(t *testing.T) {
 			var back Item
-			switch it.Key {
-			case ClientVersionKey:
+			if it.Key == ClientVersionKey {
 				m, err := migrationOf[ClientVersion](it)
 				require.NoError(t, err)
 				assert.NotEmpty(t, m.History)
@@ -114,17 +43,16 @@ func TestJavaItems(t *testing.T) {
 					byTool++
 				}
 				back = m.Item()
-			case TableMigrationKey:
+			} else {
 				m, err := migrationOf[TableStatus](it)
 				require.NoError(t, err)
 				back = m.Item()
-			default:
-				t.Fatal(it.Key)
 			}
 			av[entity.Attribute] = back.Type.Attr() // 3.4 wrote none
-			assert.Equal(t, map[string]types.AttributeValue(av), back.encode())
+			assert.Equal(t, av, back.encode())
 		})
 	}
+	assert.Equal(t, 20, seen)
 	assert.Equal(t, 2, byTool)
 }
 

@@ -147,19 +147,22 @@ func (s *Store) tableFacts(ctx context.Context, c StartConfig) (f startFacts, er
 	if f.status, f.statusStored, err = s.TableMigration(ctx); err != nil || f.statusStored || c.NoLegacyTables {
 		return f, refuseMalformed(err)
 	}
+	f.legacyTable, err = s.legacyTableExists(ctx, c.LegacyTable)
+	return f, err
+}
+
+func (s *Store) legacyTableExists(ctx context.Context, table string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	_, err = s.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &c.LegacyTable})
+	_, err := s.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	switch ddb.Code(err) {
-	case "":
-		f.legacyTable = err == nil
 	case "ResourceNotFoundException":
-		return f, nil
+		return false, nil
 	case "AccessDeniedException":
-		return f, fmt.Errorf("%w: no permission to look for table %s of KCL 3.0 to 3.4: allow dynamodb:DescribeTable on it, or set NoLegacyTables if the application never had it or no longer uses it: %w",
-			ErrRefused, c.LegacyTable, err)
+		return false, fmt.Errorf("%w: no permission to look for table %s of KCL 3.0 to 3.4: allow dynamodb:DescribeTable on it, or set NoLegacyTables if the application never had it or no longer uses it: %w",
+			ErrRefused, table, err)
 	}
-	return f, ddb.Error("describe table "+c.LegacyTable, err)
+	return err == nil, ddb.Error("describe table "+table, err)
 }
 
 // refuseMalformed makes a refusal of the error for an item that is no

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/entity"
+	"github.com/go-kcl/kcl/internal/interchange"
 )
 
 // leader-and-client-version-migration#33
@@ -53,20 +55,6 @@ func TestCreateNeedsAType(t *testing.T) {
 	})
 }
 
-// foreign is an attribute of every type, as another version may add.
-var foreign = map[string]types.AttributeValue{
-	"xS":    str("s"),
-	"xN":    &types.AttributeValueMemberN{Value: "1.5"},
-	"xB":    &types.AttributeValueMemberB{Value: []byte{0, 1}},
-	"xBOOL": &types.AttributeValueMemberBOOL{Value: true},
-	"xNULL": &types.AttributeValueMemberNULL{Value: true},
-	"xSS":   &types.AttributeValueMemberSS{Value: []string{"a", "b"}},
-	"xNS":   &types.AttributeValueMemberNS{Value: []string{"1", "2"}},
-	"xBS":   &types.AttributeValueMemberBS{Value: [][]byte{{1}, {2}}},
-	"xL":    &types.AttributeValueMemberL{Value: []types.AttributeValue{str("e")}},
-	"xM":    &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"k": str("v")}},
-}
-
 // leader-and-client-version-migration#36: a change leaves what it does not know,
 // and adds no entityType, which an item of 3.4 lacks.
 func TestUpdateKeepsTheRest(t *testing.T) {
@@ -74,9 +62,8 @@ func TestUpdateKeepsTheRest(t *testing.T) {
 		s := w.store("go")
 		before := FreshClientVersion(ClientVersionUpgradeFrom2X, "java", t0).Item().encode()
 		delete(before, entity.Attribute)
-		for name, v := range foreign {
-			before[name] = v
-		}
+		foreign := interchange.Foreign()
+		maps.Copy(before, foreign)
 		w.put(before)
 		m, found, err := s.ClientVersion(t.Context())
 		require.NoError(t, err)

@@ -1,10 +1,7 @@
 package leader
 
 import (
-	"bufio"
-	"encoding/json"
 	"math"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,60 +10,35 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-kcl/kcl/internal/emu/attr"
 	"github.com/go-kcl/kcl/internal/entity"
+	"github.com/go-kcl/kcl/internal/interchange"
 )
-
-// lines decodes a file of JSON lines.
-func lines[T any](t *testing.T, path string) []T {
-	t.Helper()
-	f, err := os.Open(path)
-	require.NoError(t, err)
-	defer f.Close()
-	var out []T
-	for sc := bufio.NewScanner(f); sc.Scan(); {
-		var v T
-		require.NoError(t, json.Unmarshal(sc.Bytes(), &v))
-		out = append(out, v)
-	}
-	require.NotEmpty(t, out)
-	return out
-}
-
-// strings of an item; fails on any other type.
-func stringsOf(t *testing.T, item attr.Item) map[string]types.AttributeValue {
-	t.Helper()
-	out := map[string]types.AttributeValue{}
-	for name, v := range item {
-		require.Equal(t, attr.S, v.Kind(), name)
-		out[name] = str(v.Text())
-	}
-	return out
-}
 
 // Every lock item that Java workers left decodes, and encodes back to itself.
 // Those of 3.4 have no entityType (leader-and-client-version-migration#2), which
 // an item of ours always has.
 func TestJavaItems(t *testing.T) {
-	for _, j := range lines[struct {
-		From string
-		Item attr.Item
-	}](t, "testdata/java-items.jsonl") {
-		t.Run(j.From, func(t *testing.T) {
-			item := stringsOf(t, j.Item)
-			l, err := decodeLock(item)
+	seen := 0
+	for _, j := range interchange.Items(t) {
+		key := entity.LeaseTableKey
+		if _, legacy := j.Attributes["key"]; legacy {
+			key = "key"
+		}
+		if text(j.Attributes, key) != lockKey {
+			continue
+		}
+		seen++
+		t.Run(j.State, func(t *testing.T) {
+			l, err := decodeLock(j.Attributes)
 			require.NoError(t, err)
 			assert.Equal(t, 2*time.Minute, l.duration)
 			assert.Len(t, l.owner, 1)
 			assert.False(t, l.released)
-			key := entity.LeaseTableKey
-			if _, legacy := item["key"]; legacy {
-				key = "key"
-			}
-			item[entity.Attribute] = entity.Leader.Attr()
-			assert.Equal(t, item, l.encode(key))
+			j.Attributes[entity.Attribute] = entity.Leader.Attr()
+			assert.Equal(t, j.Attributes, l.encode(key))
 		})
 	}
+	assert.Equal(t, 11, seen)
 }
 
 // leader-and-client-version-migration#3

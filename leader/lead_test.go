@@ -3,14 +3,15 @@ package leader
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-kcl/kcl/internal/interchange"
 	"github.com/go-kcl/kcl/kcltest"
 )
 
@@ -21,9 +22,7 @@ func TestHeartbeat(t *testing.T) {
 		x := w.start("go")
 		require.NoError(t, askErr(t, x))
 		item := w.item()
-		for name, v := range foreign {
-			item[name] = v
-		}
+		maps.Copy(item, interchange.Foreign())
 		w.put(item)
 		versions := map[string]bool{}
 		for range 10 {
@@ -43,20 +42,6 @@ func TestHeartbeat(t *testing.T) {
 		assert.Equal(t, 10, w.aws.Count("UpdateItem", "go"))
 		assert.Equal(t, 1, w.aws.Count("GetItem", "go"), "a leader does not read")
 	})
-}
-
-// foreign is an attribute of every type, as another version may add.
-var foreign = map[string]types.AttributeValue{
-	"xS":    str("s"),
-	"xN":    &types.AttributeValueMemberN{Value: "1.5"},
-	"xB":    &types.AttributeValueMemberB{Value: []byte{0, 1}},
-	"xBOOL": &types.AttributeValueMemberBOOL{Value: true},
-	"xNULL": &types.AttributeValueMemberNULL{Value: true},
-	"xSS":   &types.AttributeValueMemberSS{Value: []string{"a", "b"}},
-	"xNS":   &types.AttributeValueMemberNS{Value: []string{"1", "2"}},
-	"xBS":   &types.AttributeValueMemberBS{Value: [][]byte{{1}, {2}}},
-	"xL":    &types.AttributeValueMemberL{Value: []types.AttributeValue{str("e")}},
-	"xM":    &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"k": str("v")}},
 }
 
 // A heartbeat is refused by an item of another version, and by one of another

@@ -1,11 +1,8 @@
 package ddb
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,6 +16,7 @@ import (
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/internal/interchange"
 	"github.com/go-kcl/kcl/kcltest"
 )
 
@@ -393,32 +391,23 @@ func TestProvisionedOrNot(t *testing.T) {
 // with its index, because an index added later takes DynamoDB minutes. Java
 // finds the index there and leaves it alone.
 func TestRequestsAreJavas(t *testing.T) {
-	f, err := os.Open("testdata/java-requests.jsonl")
-	require.NoError(t, err)
-	defer f.Close()
-	java := map[string]map[string]any{}
-	for s := bufio.NewScanner(f); s.Scan(); {
-		var r struct {
-			Act     string
-			Request json.RawMessage
-		}
-		require.NoError(t, json.Unmarshal(s.Bytes(), &r))
-		java[r.Act] = plain(t, r.Request)
-		delete(java[r.Act], "TableName")
-	}
-	table := NewTable(TableConfig{Table: testTable})
+	const scenario = "reshard-and-hand-off-3.5"
+	create, addIndex := interchange.Java(t, scenario, 2), interchange.Java(t, scenario, 7)
+	table := NewTable(TableConfig{Table: "app5"})
 
-	want := java["add index"]
-	got := plain(t, table.indexInput(&types.TableDescription{}))
-	delete(got, "TableName")
-	assert.Equal(t, want, got)
+	want := interchange.Parse(t, addIndex.Request)
+	assert.Equal(t, want, interchange.Parse(t, interchange.Sent(t, func(c *dynamodb.Client) {
+		_, err := c.UpdateTable(t.Context(), table.indexInput(&types.TableDescription{}))
+		require.ErrorIs(t, err, interchange.ErrCaptured)
+	})))
 
-	create := java["create table"]
-	added := want["GlobalSecondaryIndexUpdates"].([]any)[0].(map[string]any)["Create"]
-	create["GlobalSecondaryIndexes"] = []any{added}
-	create["AttributeDefinitions"] = append(create["AttributeDefinitions"].([]any),
+	added := want.Members["GlobalSecondaryIndexUpdates"].([]any)[0].(map[string]any)["Create"]
+	want = interchange.Parse(t, create.Request)
+	want.Members["GlobalSecondaryIndexes"] = []any{added}
+	want.Members["AttributeDefinitions"] = append(want.Members["AttributeDefinitions"].([]any),
 		map[string]any{"AttributeName": "leaseOwner", "AttributeType": "S"})
-	got = plain(t, table.createInput())
-	delete(got, "TableName")
-	assert.Equal(t, create, got)
+	assert.Equal(t, want, interchange.Parse(t, interchange.Sent(t, func(c *dynamodb.Client) {
+		_, err := c.CreateTable(t.Context(), table.createInput())
+		require.ErrorIs(t, err, interchange.ErrCaptured)
+	})))
 }

@@ -2,7 +2,6 @@ package ddb
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"testing"
 	"time"
@@ -86,43 +85,4 @@ func denied(action string) *wire.Error {
 
 func failure(code, message string) *wire.Error {
 	return &wire.Error{Status: 400, Type: "com.amazonaws.dynamodb.v20120810#" + code, Message: message}
-}
-
-// plain returns v as decoded JSON, without what is null.
-func plain(t *testing.T, v any) map[string]any {
-	t.Helper()
-	data, ok := v.(json.RawMessage)
-	if !ok {
-		var err error
-		data, err = json.Marshal(v)
-		require.NoError(t, err)
-	}
-	var m map[string]any
-	require.NoError(t, json.Unmarshal(data, &m))
-	return prune(m).(map[string]any)
-}
-
-func prune(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, e := range v {
-			if e = prune(e); e == nil {
-				delete(v, k)
-			} else {
-				v[k] = e
-			}
-		}
-		if len(v) == 0 {
-			return nil
-		}
-	case []any:
-		for i := range v {
-			v[i] = prune(v[i])
-		}
-	case string:
-		if v == "" {
-			return nil
-		}
-	}
-	return v
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl/internal/emu/attr"
+	"github.com/go-kcl/kcl/internal/interchange"
 )
 
 // recorded is a write that a real Java worker, or the migration script, sent.
@@ -165,13 +166,9 @@ func indexes(t *testing.T, description string) []map[string]any {
 
 // Every recorded table loads, and dumps as the same items.
 func TestLoadAndDumpRecordedTables(t *testing.T) {
-	files, err := filepath.Glob("testdata/tables/*.json")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			b, err := os.ReadFile(file)
-			require.NoError(t, err)
+	for _, state := range interchange.States(t) {
+		t.Run(state, func(t *testing.T) {
+			b := interchange.State(t, state)
 			var want map[string]dumped
 			require.NoError(t, json.Unmarshal(b, &want))
 

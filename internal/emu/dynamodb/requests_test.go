@@ -1,11 +1,8 @@
 package dynamodb
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -13,35 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/internal/interchange"
 )
 
-// shape is a request that a real Java worker sent.
-type shape struct {
-	Operation string
-	Request   json.RawMessage
-}
-
-func recordedShapes(t testing.TB) []shape {
+// recordedShapes are the requests of real Java workers.
+func recordedShapes(t testing.TB) []interchange.Recording {
 	t.Helper()
-	files, err := filepath.Glob("testdata/requests/*.jsonl")
-	require.NoError(t, err)
-	var all []shape
-	for _, file := range files {
-		f, err := os.Open(file)
-		require.NoError(t, err)
-		defer f.Close()
-		lines := bufio.NewScanner(f)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			var s shape
-			require.NoError(t, json.Unmarshal(lines.Bytes(), &s))
-			if _, ok := operations[s.Operation]; ok {
-				all = append(all, s)
-			}
-		}
-		require.NoError(t, lines.Err())
-	}
-	return all
+	return slices.DeleteFunc(interchange.Recordings(t), func(r interchange.Recording) bool {
+		_, ok := operations[r.Operation]
+		return !ok
+	})
 }
 
 // Every shape of request of a Java worker is understood: without tables, only
@@ -51,12 +29,12 @@ func TestRecordedRequestsAreUnderstood(t *testing.T) {
 	assert.Len(t, shapes, 251)
 	for _, s := range shapes {
 		c := newClient(Config{Timing: atOnce})
-		p := c.Prepare(&wire.Call{Caller: c.Caller, Operation: s.Operation, Codec: wire.JSON10, Body: s.Request})
-		assert.NotEmpty(t, p.Resources, "%s %s", s.Operation, s.Request)
+		p := c.Prepare(&wire.Call{Caller: c.Caller, Operation: s.Operation, Codec: wire.JSON10, Body: s.Body})
+		assert.NotEmpty(t, p.Resources, "%s %s", s.Operation, s.Body)
 		if a := p.Run(); s.Operation == "CreateTable" {
-			assert.Nil(t, a.Err, "%s %s", s.Operation, s.Request)
-		} else if assert.NotNil(t, a.Err, "%s %s", s.Operation, s.Request) {
-			assert.Equal(t, notFound, a.Err.Code(), "%s %s: %s", s.Operation, s.Request, a.Err.Message)
+			assert.Nil(t, a.Err, "%s %s", s.Operation, s.Body)
+		} else if assert.NotNil(t, a.Err, "%s %s", s.Operation, s.Body) {
+			assert.Equal(t, notFound, a.Err.Code(), "%s %s: %s", s.Operation, s.Body, a.Err.Message)
 		}
 	}
 }
@@ -70,15 +48,14 @@ func FuzzCall(f *testing.F) {
 	slices.Sort(names)
 	for i, s := range recordedShapes(f) {
 		if i%10 == 0 {
-			f.Add(slices.Index(names, s.Operation), []byte(s.Request))
+			f.Add(slices.Index(names, s.Operation), []byte(s.Body))
 		}
 	}
 	f.Add(slices.Index(names, "TransactGetItems"), []byte(`{"TransactItems":[{}]}`))
 	f.Add(slices.Index(names, "BatchWriteItem"), []byte(`{"RequestItems":{"app4":[{"PutRequest":{}},{"DeleteRequest":{"Key":null}}]}}`))
 	f.Add(slices.Index(names, "BatchGetItem"), []byte(`{"RequestItems":{"app4":{"Keys":[null]}}}`))
 	f.Add(slices.Index(names, "UpdateTable"), []byte(`{"TableName":"app4","GlobalSecondaryIndexUpdates":[{}]}`))
-	tables, err := os.ReadFile("testdata/tables/3.5-client-version-3x.json")
-	require.NoError(f, err)
+	tables := interchange.State(f, "3.5-client-version-3x")
 	f.Fuzz(func(t *testing.T, operation int, body []byte) {
 		if operation < 0 || operation >= len(names) {
 			return
