@@ -15,8 +15,8 @@ import (
 
 const operationAudit = "PeriodicShardSyncManager"
 
-// AuditorConfig sets up an [Auditor]. Syncer, Detector, Store, Settings, Term and
-// Logger are required.
+// AuditorConfig sets up an [Auditor]. Syncer, Detector, Store, Settings, Term,
+// Created and Logger are required.
 type AuditorConfig struct {
 	Syncer   *Syncer
 	Detector *Detector
@@ -29,7 +29,8 @@ type AuditorConfig struct {
 	// Term returns a context that ends before this worker's leadership does, or
 	// false if it does not lead.
 	Term func(context.Context) (context.Context, context.CancelFunc, bool)
-	// Created is told that leases were created, so that they can be assigned.
+	// Created is told that leases were created, so that they can be assigned. It
+	// must return at once.
 	Created func()
 	// Attempts and Backoff are for the first sync of an application: how often it
 	// may fail in a row, and the pause after a failure. 0 means 20 and 1 s.
@@ -122,6 +123,7 @@ func (a *Auditor) look(ctx context.Context, s Snapshot) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			a.cfg.Logger.Error("audit of leases panicked", "panic", v, "stack", string(debug.Stack()))
+			a.after() // what panics once may panic again: not at every snapshot
 		}
 	}()
 	if s.Term != a.term {
@@ -203,7 +205,11 @@ func (a *Auditor) first(ctx context.Context) error {
 		if a.failures >= a.cfg.Attempts || a.cfg.Fatal != nil && a.cfg.Fatal(err) {
 			return fmt.Errorf("first shard sync of stream %s: %w", stream, err)
 		}
-		a.cfg.Logger.Warn("first shard sync failed", "stream", stream, "attempt", a.failures, "err", err)
+		level := slog.LevelDebug
+		if a.failures == 1 {
+			level = slog.LevelWarn
+		}
+		a.cfg.Logger.Log(ctx, level, "first shard sync failed, tried again", "stream", stream, "attempt", a.failures, "err", err)
 		if pause(ctx, a.cfg.Backoff) != nil {
 			return nil
 		}

@@ -81,9 +81,9 @@ func NewDetector(c DetectorConfig) *Detector {
 	return &Detector{cfg: c, turn: make(chan struct{}, 1)}
 }
 
-// Filter returns the filter of a first listing for an initial position: the
+// filterFor returns the filter of a first listing for an initial position: the
 // shards that were open then.
-func Filter(p kcl.InitialPosition) *types.ShardFilter {
+func filterFor(p kcl.InitialPosition) *types.ShardFilter {
 	switch p.Sentinel() {
 	case kcl.AtLatest:
 		return &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}
@@ -139,8 +139,11 @@ func (d *Detector) list(ctx context.Context, filter *types.ShardFilter) ([]Shard
 		}
 		for _, s := range out.Shards {
 			shard, err := fromSDK(s)
-			if err != nil {
+			if shard.ID == "" {
 				return nil, err
+			}
+			if err != nil {
+				d.warnOfRange(err)
 			}
 			if seen[shard.ID] {
 				return nil, fmt.Errorf("%w: %s", errRepeated, shard.ID)
@@ -261,7 +264,7 @@ func (d *Detector) Children(ctx context.Context, shardID string) ([]Child, error
 			return nil, fmt.Errorf("children of shard %s: %w", shardID, err)
 		}
 		if len(out.ChildShards) > 0 || out.NextShardIterator == nil {
-			return children(out.ChildShards)
+			return d.children(out.ChildShards), nil
 		}
 		it = out.NextShardIterator
 	}
@@ -284,18 +287,21 @@ func (d *Detector) records(ctx context.Context, in *kinesis.GetRecordsInput) (*k
 	return d.cfg.Client.GetRecords(ctx, in)
 }
 
-func children(in []types.ChildShard) ([]Child, error) {
+func (d *Detector) children(in []types.ChildShard) []Child {
 	out := make([]Child, 0, len(in))
 	for _, c := range in {
-		child := Child{ID: aws.ToString(c.ShardId), Parents: c.ParentShards}
-		if c.HashKeyRange != nil {
-			r, err := kcl.ParseHashRange(aws.ToString(c.HashKeyRange.StartingHashKey), aws.ToString(c.HashKeyRange.EndingHashKey))
-			if err != nil {
-				return nil, fmt.Errorf("child shard %s: %w", child.ID, err)
-			}
-			child.HashRange = r
+		id := aws.ToString(c.ShardId)
+		r, err := rangeFromSDK(c.HashKeyRange)
+		if err != nil {
+			d.warnOfRange(fmt.Errorf("shard %s: %w", id, err))
 		}
-		out = append(out, child)
+		out = append(out, Child{ID: id, Parents: c.ParentShards, HashRange: r})
 	}
-	return out, nil
+	return out
+}
+
+// warnOfRange tells of a hash range that is taken for not known: one shard's must
+// not keep the others from being consumed.
+func (d *Detector) warnOfRange(err error) {
+	d.cfg.Logger.Warn("hash range of a shard cannot be read", "stream", d.cfg.Stream.String(), "err", err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,7 +62,7 @@ func TestListPages(t *testing.T) {
 		}
 		return page("", "c"), nil
 	}}
-	got, err := detector(c).List(t.Context(), Filter(kcl.Latest))
+	got, err := detector(c).List(t.Context(), filterFor(kcl.Latest))
 	require.NoError(t, err)
 	require.Len(t, got, 3)
 	assert.Equal(t, "c", got[2].ID)
@@ -212,4 +213,93 @@ func TestListBeginsAnew(t *testing.T) {
 	_, err = detector(c).List(t.Context(), nil)
 	require.ErrorContains(t, err, "listed twice")
 	assert.Len(t, c.calls, 1+maxRestarts)
+}
+
+// One shard whose hash range cannot be read is told of, and keeps no other from
+// being listed; one without an id fails the listing.
+func TestListStrangeShards(t *testing.T) {
+	out := page("", "a", "b", "c")
+	out.Shards[0].HashKeyRange.EndingHashKey = aws.String("many")
+	out.Shards[1].HashKeyRange = nil
+	out.Shards[2].HashKeyRange.EndingHashKey = aws.String("0")
+	c := &script{list: func(int, *kinesis.ListShardsInput) (*kinesis.ListShardsOutput, error) { return out, nil }}
+	d := detector(c)
+	log := new(strings.Builder)
+	d.cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+	got, err := d.List(t.Context(), nil)
+	require.NoError(t, err)
+	require.Len(t, got, 3)
+	for _, s := range got {
+		assert.True(t, s.HashRange.IsZero(), s.ID)
+		assert.Equal(t, "1", s.Start)
+	}
+	assert.Equal(t, 1, strings.Count(log.String(), "level=WARN"))
+	assert.Contains(t, log.String(), "shard a")
+
+	out.Shards[0].ShardId = nil
+	_, err = d.List(t.Context(), nil)
+	require.ErrorContains(t, err, "no id")
+}
+
+// A closed shard names its children, after a while if not at once; an open one
+// has none, and one that is gone says so.
+func TestChildren(t *testing.T) {
+	inWorld(t, 2, func(t *testing.T, w *world) {
+		d := w.detector("c")
+		start := time.Now()
+		got, err := d.Children(t.Context(), "shardId-000000000000")
+		require.NoError(t, err)
+		assert.Empty(t, got)
+		assert.Equal(t, (maxChildTries-1)*childPause, time.Since(start))
+		assert.Equal(t, maxChildTries, w.aws.Count("GetRecords"))
+
+		w.split("shardId-000000000000", "100")
+		got, err = d.Children(t.Context(), "shardId-000000000000")
+		require.NoError(t, err)
+		parents := []string{"shardId-000000000000"}
+		assert.Equal(t, []Child{
+			{ID: "shardId-000000000002", Parents: parents, HashRange: hashRange(t, "0", "99")},
+			{ID: "shardId-000000000003", Parents: parents, HashRange: hashRange(t, "100", "170141183460469231731687303715884105727")},
+		}, got)
+
+		_, err = d.Children(t.Context(), "shardId-000000000099")
+		var gone *types.ResourceNotFoundException
+		require.ErrorAs(t, err, &gone)
+		assert.ErrorContains(t, err, "shardId-000000000099")
+	})
+}
+
+// lastAnswer is a client of a closed shard whose answers come in turn.
+type lastAnswer struct {
+	Client
+	answers []*kinesis.GetRecordsOutput
+	arns    []string
+}
+
+func (c *lastAnswer) GetShardIterator(_ context.Context, in *kinesis.GetShardIteratorInput, _ ...func(*kinesis.Options)) (*kinesis.GetShardIteratorOutput, error) {
+	c.arns = append(c.arns, aws.ToString(in.StreamARN))
+	return &kinesis.GetShardIteratorOutput{ShardIterator: aws.String("first")}, nil
+}
+
+func (c *lastAnswer) GetRecords(_ context.Context, in *kinesis.GetRecordsInput, _ ...func(*kinesis.Options)) (*kinesis.GetRecordsOutput, error) {
+	c.arns = append(c.arns, aws.ToString(in.StreamARN))
+	out := c.answers[0]
+	c.answers = c.answers[1:]
+	return out, nil
+}
+
+// Just after a shard's end the answer may lack the children; a child's hash range
+// that cannot be read is not known. Every call carries the stream's ARN.
+func TestChildrenLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &lastAnswer{answers: []*kinesis.GetRecordsOutput{
+			{NextShardIterator: aws.String("second")},
+			{ChildShards: []types.ChildShard{{ShardId: aws.String("child"), ParentShards: []string{"parent"}, HashKeyRange: &types.HashKeyRange{}}}},
+		}}
+		d := detector(c)
+		got, err := d.Children(t.Context(), "parent")
+		require.NoError(t, err)
+		assert.Equal(t, []Child{{ID: "child", Parents: []string{"parent"}}}, got)
+		assert.Equal(t, []string{d.cfg.Stream.ARN, d.cfg.Stream.ARN, d.cfg.Stream.ARN}, c.arns)
+	})
 }

@@ -174,7 +174,7 @@ func TestPlanDeepChain(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, plan, 1)
 	assert.Equal(t, shardName(0), plan[0].ShardID)
-	assert.Len(t, Waves(chain, plan), 1)
+	assert.Len(t, waves(chain, plan), 1)
 }
 
 // No child is created before its parents: each wave holds one generation.
@@ -182,8 +182,8 @@ func TestWaves(t *testing.T) {
 	g := graphs(t)["E"]
 	plan, err := Plan(g, leasesOf("0e"), settings(kcl.Latest))
 	require.NoError(t, err)
-	waves := Waves(g, plan)
-	require.Len(t, waves, 2)
-	assert.Equal(t, "1", render(waves[0], kcl.Latest))
-	assert.Equal(t, "2T", render(waves[1], kcl.Latest))
+	got := waves(g, plan)
+	require.Len(t, got, 2)
+	assert.Equal(t, "1", render(got[0], kcl.Latest))
+	assert.Equal(t, "2T", render(got[1], kcl.Latest))
 }

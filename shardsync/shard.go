@@ -44,6 +44,8 @@ func (s Shard) Lease(stream kcl.StreamIdentifier, p kcl.Position) lease.Lease {
 	return l
 }
 
+// fromSDK returns a shard, with an error if it has no id or, which harms nothing
+// else of it, a hash range that cannot be read.
 func fromSDK(in types.Shard) (Shard, error) {
 	s := Shard{ID: aws.ToString(in.ShardId)}
 	if s.ID == "" {
@@ -56,17 +58,22 @@ func fromSDK(in types.Shard) (Shard, error) {
 	}
 	slices.Sort(s.Parents)
 	s.Parents = slices.Compact(s.Parents)
-	if r := in.HashKeyRange; r != nil {
-		hr, err := kcl.ParseHashRange(aws.ToString(r.StartingHashKey), aws.ToString(r.EndingHashKey))
-		if err != nil {
-			return Shard{}, fmt.Errorf("shard %s: %w", s.ID, err)
-		}
-		s.HashRange = hr
-	}
 	if r := in.SequenceNumberRange; r != nil {
 		s.Start, s.End = aws.ToString(r.StartingSequenceNumber), aws.ToString(r.EndingSequenceNumber)
 	}
+	var err error
+	if s.HashRange, err = rangeFromSDK(in.HashKeyRange); err != nil {
+		return s, fmt.Errorf("shard %s: %w", s.ID, err)
+	}
 	return s, nil
+}
+
+// rangeFromSDK returns the range; zero, for not known, without one.
+func rangeFromSDK(in *types.HashKeyRange) (kcl.HashRange, error) {
+	if in == nil {
+		return kcl.HashRange{}, nil
+	}
+	return kcl.ParseHashRange(aws.ToString(in.StartingHashKey), aws.ToString(in.EndingHashKey))
 }
 
 // tree indexes the shards of a listing.
@@ -187,19 +194,19 @@ func (t tree) depths() map[string]int {
 	return out
 }
 
-// Waves splits leases, given in creation order, into groups of which each holds
+// waves splits leases, given in creation order, into groups of which each holds
 // shards of one generation, so that those of a group may be created in any order
 // once the groups before it exist.
-func Waves(shards []Shard, leases []lease.Lease) [][]lease.Lease {
+func waves(shards []Shard, leases []lease.Lease) [][]lease.Lease {
 	depths := index(shards).depths()
 	byDepth := make(map[int][]lease.Lease)
 	for _, l := range leases {
 		d := depths[l.ShardID]
 		byDepth[d] = append(byDepth[d], l)
 	}
-	waves := make([][]lease.Lease, 0, len(byDepth))
+	out := make([][]lease.Lease, 0, len(byDepth))
 	for _, d := range slices.Sorted(maps.Keys(byDepth)) {
-		waves = append(waves, byDepth[d])
+		out = append(out, byDepth[d])
 	}
-	return waves
+	return out
 }

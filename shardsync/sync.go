@@ -144,7 +144,7 @@ func (s *Syncer) firstListing(ctx context.Context) ([]Shard, error) {
 	pos := s.cfg.Settings.Position
 	timestamp := pos.Sentinel() == kcl.AtTimestampSentinel
 	for n := 1; ; n++ {
-		shards, err := s.cfg.Detector.List(ctx, Filter(pos))
+		shards, err := s.cfg.Detector.List(ctx, filterFor(pos))
 		var invalid *types.InvalidArgumentException
 		switch {
 		case err != nil && timestamp && errors.As(err, &invalid):
@@ -170,7 +170,7 @@ func (s *Syncer) firstListing(ctx context.Context) ([]Shard, error) {
 // shards that leave holes, or is refused; shards that end before the instant
 // drain at once.
 func (s *Syncer) fromHorizon(ctx context.Context) ([]Shard, error) {
-	shards, err := s.cfg.Detector.List(ctx, Filter(kcl.TrimHorizon))
+	shards, err := s.cfg.Detector.List(ctx, filterFor(kcl.TrimHorizon))
 	if err != nil {
 		return nil, err
 	}
@@ -230,18 +230,15 @@ func (s *Syncer) missing(ctx context.Context) (Result, error) {
 // first failure ends it.
 func (s *Syncer) create(ctx context.Context, shards []Shard, plan []lease.Lease) (created int, err error) {
 	var n atomic.Int64
-	for _, wave := range Waves(shards, plan) {
+	for _, wave := range waves(shards, plan) {
 		g, gctx := errgroup.WithContext(ctx)
 		g.SetLimit(parallelPuts)
 		for _, l := range wave {
-			if gctx.Err() != nil {
-				break
-			}
-			g.Go(func() error {
+			g.Go(func() error { // ends with its put
 				if gctx.Err() != nil {
-					return context.Cause(gctx)
+					return context.Cause(gctx) // so that an unfinished sync never looks like a whole one
 				}
-				ok, err := CreateLease(gctx, s.cfg.Store, s.scope, l)
+				ok, err := s.createLease(gctx, l)
 				if ok {
 					n.Add(1)
 				}
@@ -260,20 +257,17 @@ func (s *Syncer) create(ctx context.Context, shards []Shard, plan []lease.Lease)
 	return created, err
 }
 
-// CreateLease creates one lease if there is none of that key, and reports KCL's
-// figures for it.
-func CreateLease(ctx context.Context, store interface {
-	Create(context.Context, lease.Lease) (bool, error)
-}, scope metrics.Scope, l lease.Lease,
-) (created bool, err error) {
+// createLease creates one lease if there is none of that key. Of its figures the
+// last one counts failures too, as KCL's does.
+func (s *Syncer) createLease(ctx context.Context, l lease.Lease) (created bool, err error) {
 	start := time.Now()
-	created, err = store.Create(ctx, l)
-	scope.Done("CreateLease", start, err, metrics.Detailed)
+	created, err = s.cfg.Store.Create(ctx, l)
+	s.scope.Done("CreateLease", start, err, metrics.Detailed)
 	at := "SEQUENCE_NUMBER"
 	if l.Checkpoint.IsSentinel() {
 		at = l.Checkpoint.SequenceNumber
 	}
-	scope.Count("CreateLease_"+at+".Success", 1, metrics.Detailed)
+	s.scope.Count("CreateLease_"+at+".Success", 1, metrics.Detailed)
 	if err != nil {
 		return false, fmt.Errorf("create lease %s: %w", l.Key, err)
 	}

@@ -2,6 +2,7 @@ package shardsync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -287,6 +288,36 @@ func TestSyncPutFails(t *testing.T) {
 		assert.Len(t, w.leases(), 100)
 		assert.Zero(t, w.aws.Count("DeleteItem"))
 	})
+}
+
+// A sync whose context ends between two puts is not taken for a whole one, though
+// every put that was made has succeeded.
+func TestSyncEndsBetweenPuts(t *testing.T) {
+	inWorld(t, 100, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		over := errors.New("term is over")
+		s := w.syncer("c", kcl.Latest)
+		s.cfg.Store = &endingStore{Store: s.cfg.Store, puts: 30, end: func() { cancel(over) }}
+		res, err := s.Sync(ctx)
+		require.ErrorIs(t, err, over)
+		assert.Equal(t, res.Created, len(w.leases()))
+		assert.Less(t, res.Created, 100)
+	})
+}
+
+// endingStore calls end with a put, and finishes it and those that have begun.
+type endingStore struct {
+	Store
+	puts int64 // the one to end with
+	made atomic.Int64
+	end  func()
+}
+
+func (s *endingStore) Create(ctx context.Context, l lease.Lease) (bool, error) {
+	if s.made.Add(1) == s.puts {
+		s.end()
+	}
+	return s.Store.Create(context.WithoutCancel(ctx), l)
 }
 
 // shard-sync#21,22: two syncs at once create each row once, and what exists
