@@ -48,8 +48,9 @@ var mayImport = map[string][]string{
 	"internal/emu/dynamodb": {"internal/emu/attr", "internal/emu/expr", "internal/emu/wire"},
 	"internal/emu/kinesis":  {"internal/emu/wire"},
 	"kcltest":               {"internal/emu/dynamodb", "internal/emu/kinesis", "internal/emu/wire"},
-	// For tests only; it knows nobody whom it serves.
+	// For tests only; they know nobody whom they serve.
 	"internal/interchange": {"internal/emu/attr", "internal/emu/expr"},
+	"internal/testbed":     {"metrics"},
 	// A processor's test bench behaves as the library does, by its own means.
 	"kcltest/processortest": {""},
 

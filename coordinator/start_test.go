@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/ddb"
-	"github.com/go-kcl/kcl/internal/emu/wire"
 )
 
 func tableState(s TableStatus) TableMigrationState {
@@ -91,11 +89,11 @@ func TestFreshStart(t *testing.T) {
 		require.True(t, found)
 		assert.Equal(t, FreshClientVersion(ClientVersion3X, "go", m.At), m)
 		assert.WithinDuration(t, time.Now(), m.At, time.Second)
-		first := w.item(ClientVersionKey)
+		first := w.Item(ClientVersionKey)
 
 		require.NoError(t, start(t, w, "go"), "again")
 		require.NoError(t, start(t, w, "go2"))
-		assert.Equal(t, first, w.item(ClientVersionKey))
+		assert.Equal(t, first, w.Item(ClientVersionKey))
 		assert.Equal(t, 1, w.aws.Count("PutItem", "go"))
 		assert.Zero(t, w.aws.Count("PutItem", "go2"))
 	})
@@ -123,12 +121,7 @@ func TestStartTogether(t *testing.T) {
 // apart.
 func TestStartGivesUpAfterTenTries(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.aws.Intercept(func(_ context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
-			if i.Operation == "PutItem" {
-				return refused("ConditionalCheckFailedException")(run)
-			}
-			return run(), nil
-		})
+		w.refuse("PutItem", "ConditionalCheckFailedException")
 		began := time.Now()
 		err := start(t, w, "go")
 		require.ErrorIs(t, err, kcl.ErrDependency)
@@ -148,7 +141,7 @@ func TestStartGivesUpAfterTenTries(t *testing.T) {
 // A lost answer is no lost race.
 func TestStartWithALostAnswer(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.once("PutItem", landed)
+		w.loseAnswer("PutItem")
 		require.NoError(t, start(t, w, "go"))
 		assert.Equal(t, 2, w.aws.Count("PutItem", "go"))
 		assert.Equal(t, 2, w.aws.Count("GetItem", "go"), "not read again")
@@ -160,11 +153,12 @@ func TestStartAfterAFailedRead(t *testing.T) {
 	for _, operation := range []string{"GetItem", "DescribeTable"} {
 		t.Run(operation, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				w.once(operation, refused("InternalFailure"))
+				failing := w.refuse(operation, "InternalFailure")
 				err := start(t, w, "go")
 				require.ErrorIs(t, err, kcl.ErrDependency)
 				require.NotErrorIs(t, err, ErrRefused)
 				assert.Zero(t, w.aws.Count("PutItem", "go"))
+				failing.Remove()
 				require.NoError(t, start(t, w, "go"))
 				assert.Equal(t, 1, w.aws.Count("PutItem", "go"))
 			})
@@ -174,7 +168,7 @@ func TestStartAfterAFailedRead(t *testing.T) {
 
 func TestStartBesideALegacyTable(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.createTable("app-CoordinatorState", "key")
+		w.table(t, "app-CoordinatorState", "key")
 		err := start(t, w, "go")
 		require.ErrorIs(t, err, ErrRefused)
 		assert.ErrorContains(t, err, "start in table app: start refused: table app-CoordinatorState exists")
@@ -185,7 +179,7 @@ func TestStartBesideALegacyTable(t *testing.T) {
 		require.NoError(t, start(t, w, "go", noLegacyTables))
 		assert.Equal(t, describes, w.aws.Count("DescribeTable", "go"), "never looked at")
 		require.ErrorIs(t, start(t, w, "go"), ErrRefused)
-		w.put(tableState(TableStatusComplete).Item().encode())
+		w.Put(tableState(TableStatusComplete).Item().encode())
 		describes = w.aws.Count("DescribeTable", "go")
 		require.NoError(t, start(t, w, "go"))
 		assert.Equal(t, describes, w.aws.Count("DescribeTable", "go"))
@@ -195,18 +189,11 @@ func TestStartBesideALegacyTable(t *testing.T) {
 // A role that may not look is told what to do.
 func TestStartMayNotLookForTheLegacyTable(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.once("DescribeTable", refused("AccessDeniedException"))
+		w.refuse("DescribeTable", "AccessDeniedException")
 		err := start(t, w, "go")
 		require.ErrorIs(t, err, ErrRefused)
 		assert.ErrorContains(t, err, "allow dynamodb:DescribeTable on it, or set NoLegacyTables")
 		assert.Equal(t, "AccessDeniedException", ddb.Code(err))
-
-		w.aws.Intercept(func(_ context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
-			if i.Operation == "DescribeTable" {
-				return refused("AccessDeniedException")(run)
-			}
-			return run(), nil
-		})
 		require.NoError(t, start(t, w, "go", noLegacyTables))
 	})
 }
@@ -216,11 +203,11 @@ func TestStartWithMalformedState(t *testing.T) {
 		t.Run(key, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				bad := map[string]types.AttributeValue{"leaseKey": str(key), "cv": str("CLIENT_VERSION_4X")}
-				w.put(bad)
+				w.Put(bad)
 				err := start(t, w, "go")
 				require.ErrorIs(t, err, ErrRefused)
 				assert.ErrorContains(t, err, "item "+key)
-				assert.Equal(t, bad, w.item(key))
+				assert.Equal(t, bad, w.Item(key))
 			})
 		})
 	}
@@ -232,11 +219,11 @@ func TestRefusedStartWritesNothing(t *testing.T) {
 		t.Run(string(v), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				before := FreshClientVersion(v, "java", t0).Item().encode()
-				w.put(before)
+				w.Put(before)
 				require.ErrorIs(t, start(t, w, "go"), ErrRefused)
-				assert.Equal(t, before, w.item(ClientVersionKey))
+				assert.Equal(t, before, w.Item(ClientVersionKey))
 				assert.Zero(t, w.aws.Count("PutItem", "go")+w.aws.Count("UpdateItem", "go"))
-				out, err := w.ddb.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("app")})
+				out, err := w.Client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &w.Name})
 				require.NoError(t, err)
 				assert.Len(t, out.Items, 1)
 			})

@@ -14,6 +14,7 @@ import (
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/entity"
 	"github.com/go-kcl/kcl/internal/interchange"
+	"github.com/go-kcl/kcl/kcltest"
 )
 
 // leader-and-client-version-migration#33
@@ -24,7 +25,7 @@ func TestCreate(t *testing.T) {
 		created, err := s.CreateClientVersion(t.Context(), m)
 		require.NoError(t, err)
 		require.True(t, created)
-		first := w.item(ClientVersionKey)
+		first := w.Item(ClientVersionKey)
 		ms := &types.AttributeValueMemberN{Value: "1796033728812"}
 		assert.Equal(t, map[string]types.AttributeValue{
 			"leaseKey": str("Migration3.0"), "entityType": str("CLIENT_VERSION_MIGRATION"),
@@ -37,7 +38,7 @@ func TestCreate(t *testing.T) {
 		created, err = s.CreateClientVersion(t.Context(), FreshClientVersion(ClientVersion3X, "other", t0))
 		require.NoError(t, err)
 		assert.False(t, created)
-		assert.Equal(t, first, w.item(ClientVersionKey))
+		assert.Equal(t, first, w.Item(ClientVersionKey))
 
 		read, found, err := s.ClientVersion(t.Context())
 		require.NoError(t, err)
@@ -64,7 +65,7 @@ func TestUpdateKeepsTheRest(t *testing.T) {
 		delete(before, entity.Attribute)
 		foreign := interchange.Foreign()
 		maps.Copy(before, foreign)
-		w.put(before)
+		w.Put(before)
 		m, found, err := s.ClientVersion(t.Context())
 		require.NoError(t, err)
 		require.True(t, found)
@@ -75,7 +76,7 @@ func TestUpdateKeepsTheRest(t *testing.T) {
 		require.True(t, updated)
 		want := next.Item().encode()
 		delete(want, entity.Attribute)
-		assert.Equal(t, want, w.item(ClientVersionKey))
+		assert.Equal(t, want, w.Item(ClientVersionKey))
 		for name, v := range foreign {
 			assert.Equal(t, v, want[name])
 		}
@@ -127,14 +128,14 @@ func TestUpdateConditions(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				if !tc.absent {
-					w.put(stored.Item().encode())
+					w.Put(stored.Item().encode())
 				}
-				before := w.item(ClientVersionKey)
+				before := w.Item(ClientVersionKey)
 				updated, err := w.store("go").UpdateClientVersion(t.Context(), next, tc.from, tc.expect)
 				require.NoError(t, err)
 				assert.Equal(t, tc.want, updated)
 				if !tc.want {
-					assert.Equal(t, before, w.item(ClientVersionKey))
+					assert.Equal(t, before, w.Item(ClientVersionKey))
 				}
 			})
 		})
@@ -147,14 +148,14 @@ func TestLostAnswers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		s := w.store("go")
 		m := FreshClientVersion(ClientVersion3X, "go", t0)
-		w.once("PutItem", landed)
+		w.loseAnswer("PutItem")
 		created, err := s.CreateClientVersion(t.Context(), m)
 		require.NoError(t, err)
 		assert.True(t, created)
 		assert.Equal(t, 2, w.aws.Count("PutItem", "go"))
 
 		next := m.To(ClientVersion2X, "go", t0.Add(time.Second))
-		w.once("UpdateItem", landed)
+		w.loseAnswer("UpdateItem")
 		updated, err := s.UpdateClientVersion(t.Context(), next, m.Value, nil)
 		require.NoError(t, err)
 		assert.True(t, updated)
@@ -180,7 +181,7 @@ func TestGetAndDelete(t *testing.T) {
 		assert.True(t, found)
 		assert.Equal(t, it, read)
 		require.NoError(t, s.Delete(t.Context(), "x"))
-		assert.Nil(t, w.item("x"))
+		assert.Nil(t, w.Item("x"))
 		require.NoError(t, s.Delete(t.Context(), "x"), "is gone already")
 	})
 }
@@ -191,9 +192,9 @@ func TestList(t *testing.T) {
 		s := w.store("go")
 		filler := str(strings.Repeat("x", 300_000))
 		for i := range 8 {
-			w.put(map[string]types.AttributeValue{"leaseKey": str(fmt.Sprint("shardId-", i)), "filler": filler})
-			w.put(Item{Key: fmt.Sprint("stream", i), Type: entity.Stream}.encode())
-			w.put(Item{Key: fmt.Sprint("worker", i), Type: entity.WorkerMetricStats}.encode())
+			w.Put(map[string]types.AttributeValue{"leaseKey": str(fmt.Sprint("shardId-", i)), "filler": filler})
+			w.Put(Item{Key: fmt.Sprint("stream", i), Type: entity.Stream}.encode())
+			w.Put(Item{Key: fmt.Sprint("worker", i), Type: entity.WorkerMetricStats}.encode())
 		}
 		items, err := s.List(t.Context(), entity.Stream)
 		require.NoError(t, err)
@@ -222,13 +223,14 @@ func TestErrors(t *testing.T) {
 		require.ErrorIs(t, s.Delete(t.Context(), "x"), kcl.ErrInvalidState)
 
 		s.table = "app"
-		w.once("GetItem", refused("AccessDeniedException"))
+		denied := w.refuse("GetItem", "AccessDeniedException")
 		_, _, err = s.Get(t.Context(), "x")
 		require.ErrorIs(t, err, kcl.ErrDependency)
+		denied.Remove()
 		_, err = s.Update(t.Context(), "x", map[string]types.AttributeValue{"": str("a")}, nil)
 		require.ErrorIs(t, err, kcl.ErrDependency)
 
-		w.put(map[string]types.AttributeValue{"leaseKey": str("Migration3.0"), "cv": str("CLIENT_VERSION_4X")})
+		w.Put(map[string]types.AttributeValue{"leaseKey": str("Migration3.0"), "cv": str("CLIENT_VERSION_4X")})
 		_, found, err := s.ClientVersion(t.Context())
 		require.ErrorIs(t, err, kcl.ErrDependency)
 		require.ErrorIs(t, err, errMalformed)
@@ -243,7 +245,7 @@ func TestErrors(t *testing.T) {
 // A call that is never answered ends.
 func TestRequestTimeout(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.aws.Intercept(hang)
+		w.aws.Inject(kcltest.Fault{Effect: kcltest.Hang})
 		began := time.Now()
 		_, _, err := w.store("go").Get(t.Context(), "x")
 		require.ErrorIs(t, err, kcl.ErrDependency)

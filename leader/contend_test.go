@@ -65,7 +65,7 @@ func TestKeyAttributeOfTheLegacyTable(t *testing.T) {
 // even, holds the lock, and the first sight proves nothing however old it is.
 func TestStaleItemIsOutwaited(t *testing.T) {
 	inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
-		w.put(w.javaLock("java", "v1", "200"))
+		w.Put(w.javaLock("java", "v1", "200"))
 		time.Sleep(time.Hour)
 		x := w.start("go")
 		_, leads, err := x.Ask(t.Context())
@@ -93,12 +93,12 @@ func TestLiveItemIsNotTaken(t *testing.T) {
 		x := w.start("go", times(10*time.Second, 3*time.Second)) // a shorter lock of its own changes nothing
 		require.NoError(t, askErr(t, x))
 		require.NoError(t, x.stop())
-		w.put(w.javaLock("java", "v0", "60000"))
+		w.Put(w.javaLock("java", "v0", "60000"))
 		y := w.start("go2", times(10*time.Second, 3*time.Second))
 		for i := range 20 {
 			time.Sleep(59 * time.Second)
 			require.False(t, y.leads())
-			w.put(w.javaLock("java", fmt.Sprint("v", i+1), "60000"))
+			w.Put(w.javaLock("java", fmt.Sprint("v", i+1), "60000"))
 		}
 		assert.Zero(t, w.aws.Count("PutItem", "go2"))
 		silentSince := time.Now()
@@ -117,7 +117,7 @@ func askErr(t *testing.T, x *worker) error {
 // leader-and-client-version-migration#9
 func TestOneOfTwoStealsAndTheOtherDoesNotSleep(t *testing.T) {
 	inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
-		w.put(w.javaLock("java", "v1", "20000"))
+		w.Put(w.javaLock("java", "v1", "20000"))
 		a, b := w.start("a"), w.start("b")
 		require.NoError(t, askErr(t, a))
 		require.NoError(t, askErr(t, b))
@@ -165,7 +165,7 @@ func TestReleasedItemIsTakenAtOnce(t *testing.T) {
 		item := w.javaLock("java", "v1", "120000")
 		item["isReleased"] = str("1")
 		item["data"] = &types.AttributeValueMemberB{Value: []byte("x")}
-		w.put(item)
+		w.Put(item)
 		x := w.start("go")
 		_, leads, err := x.Ask(t.Context())
 		require.NoError(t, err)
@@ -200,7 +200,7 @@ func TestRestartUnderTheSameName(t *testing.T) {
 // can expire; a true answer never outlives the term.
 func TestContenderTimesItsLooks(t *testing.T) {
 	inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
-		w.put(w.javaLock("java", "v1", "25000"))
+		w.Put(w.javaLock("java", "v1", "25000"))
 		var looks []time.Duration
 		began := time.Now()
 		w.faults(func(client, operation string) fault {
@@ -268,14 +268,14 @@ func TestKilledLeaderIsReplaced(t *testing.T) {
 		assert.Less(t, suspected, replaced-9*time.Second, "time to watch its leases for one failover")
 		assert.Greater(t, replaced+9*time.Second, 30*time.Second)
 		assert.LessOrEqual(t, replaced+9*time.Second, 41*time.Second)
-		assert.Equal(t, 1, b.log.count("INFO", "leader seen", "leader=a"))
-		assert.Equal(t, 1, b.log.count("INFO", "leadership won"))
+		assert.Equal(t, 1, b.log.Count("INFO", "leader seen", "leader=a"))
+		assert.Equal(t, 1, b.log.Count("INFO", "leadership won"))
 	})
 }
 
 func TestSilentLockIsWarnedOf(t *testing.T) {
 	inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
-		w.put(w.javaLock("java", "v1", "30000"))
+		w.Put(w.javaLock("java", "v1", "30000"))
 		w.faults(func(_, operation string) fault {
 			if operation == "PutItem" {
 				return unavailable
@@ -284,9 +284,9 @@ func TestSilentLockIsWarnedOf(t *testing.T) {
 		})
 		x := w.start("go")
 		time.Sleep(50 * time.Second)
-		assert.Zero(t, x.log.count("WARN", "twice its duration"))
+		assert.Zero(t, x.log.Count("WARN", "twice its duration"))
 		time.Sleep(10 * time.Minute)
-		assert.Equal(t, 1, x.log.count("WARN", "twice its duration", "leader=java"))
+		assert.Equal(t, 1, x.log.Count("WARN", "twice its duration", "leader=java"))
 	})
 }
 
@@ -313,7 +313,7 @@ func TestLostAnswerOfAnAcquire(t *testing.T) {
 				x := w.start("go")
 				w.awaitLead(x, tc.limit)
 				assert.Equal(t, "go", text(w.item(), "ownerName"))
-				assert.Zero(t, x.log.count("leader seen"), "it is not another's")
+				assert.Zero(t, x.log.Count("leader seen"), "it is not another's")
 			})
 		})
 	}

@@ -16,7 +16,7 @@ import (
 func TestMalformedItem(t *testing.T) {
 	inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
 		bad := w.javaLock("dynamolock", "v1", "2m0s")
-		w.put(bad)
+		w.Put(bad)
 		x := w.start("go")
 		for range 20 {
 			_, leads, err := x.Ask(t.Context())
@@ -25,11 +25,11 @@ func TestMalformedItem(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		assert.Equal(t, bad, w.item(), "never stolen")
-		assert.Equal(t, 1, x.log.count("ERROR", "delete the item Leader"), "told once")
-		assert.NotEmpty(t, x.seen.values("LeaderDecider:MalformedLock"))
-		assert.NotContains(t, x.seen.values("LeaderDecider:IsLeader"), 1.0)
+		assert.Equal(t, 1, x.log.Count("ERROR", "delete the item Leader"), "told once")
+		assert.NotEmpty(t, x.seen.Values(Operation, "LeaderDecider:MalformedLock"))
+		assert.NotContains(t, x.seen.Values(Operation, "LeaderDecider:IsLeader"), 1.0)
 
-		w.delete()
+		w.Delete(lockKey)
 		w.awaitLead(x, 10*time.Second)
 		_, leads, err := x.Ask(t.Context())
 		assert.True(t, leads)
@@ -41,7 +41,7 @@ func TestMalformedItem(t *testing.T) {
 // what was seen before still counts.
 func TestReadFails(t *testing.T) {
 	inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
-		w.put(w.javaLock("java", "v1", "60000"))
+		w.Put(w.javaLock("java", "v1", "60000"))
 		x := w.start("go")
 		require.NoError(t, askErr(t, x))
 		before, _ := x.Seen()
@@ -63,7 +63,7 @@ func TestReadFails(t *testing.T) {
 
 func TestFirstReadFails(t *testing.T) {
 	inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
-		w.name = "missing"
+		w.Name = "missing"
 		x := w.start("go")
 		_, leads, err := x.Ask(t.Context())
 		assert.False(t, leads)
@@ -115,9 +115,9 @@ func TestMetrics(t *testing.T) {
 		time.Sleep(25 * time.Second)
 		require.NoError(t, a.stop())
 		require.NoError(t, b.stop())
-		got := [][]float64{a.seen.values("LeaderDecider:IsLeader"), b.seen.values("LeaderDecider:IsLeader")}
+		got := [][]float64{a.seen.Values(Operation, "LeaderDecider:IsLeader"), b.seen.Values(Operation, "LeaderDecider:IsLeader")}
 		assert.ElementsMatch(t, [][]float64{{1, 1, 1, 0}, {0, 0, 0}}, got)
-		s := a.seen.list[0]
+		s := a.seen.All()[0]
 		assert.Equal(t, "LeaderDecider", s.Operation)
 		assert.Equal(t, "Count", string(s.Unit))
 	})

@@ -23,7 +23,7 @@ func TestHeartbeat(t *testing.T) {
 		require.NoError(t, askErr(t, x))
 		item := w.item()
 		maps.Copy(item, interchange.Foreign())
-		w.put(item)
+		w.Put(item)
 		versions := map[string]bool{}
 		for range 10 {
 			before := w.item()
@@ -68,9 +68,9 @@ func TestStolenLockIsDropped(t *testing.T) {
 					tc.version = text(before, "recordVersionNumber")
 				}
 				thief := w.javaLock(tc.owner, tc.version, "120000")
-				w.delete()
+				w.Delete(lockKey)
 				if tc.owner != "" {
-					w.put(thief)
+					w.Put(thief)
 				}
 				changed := x.Changed()
 				time.Sleep(10 * time.Second)
@@ -81,7 +81,7 @@ func TestStolenLockIsDropped(t *testing.T) {
 					t.Fatal("nothing was told")
 				}
 				assert.Equal(t, ErrTermOver, context.Cause(ctx))
-				assert.Equal(t, 1, x.log.count("leadership ended", "another worker took the lock"))
+				assert.Equal(t, 1, x.log.Count("leadership ended", "another worker took the lock"))
 				if tc.owner != "" {
 					assert.False(t, x.leads())
 					assert.Equal(t, thief, w.item())
@@ -134,8 +134,8 @@ func TestHeartbeatsThatFailEndTheTerm(t *testing.T) {
 				assert.Equal(t, 30*time.Second+1, cancelled, "though a heartbeat is under way")
 				assert.GreaterOrEqual(t, bBegan, aEnded)
 				assert.Less(t, bBegan, 41*time.Second)
-				assert.Equal(t, 1, a.log.count("leadership ended", "not renewed in time"))
-				assert.Equal(t, 1, a.log.count("WARN", "cannot reach"), "a warning that repeats drops to debug")
+				assert.Equal(t, 1, a.log.Count("leadership ended", "not renewed in time"))
+				assert.Equal(t, 1, a.log.Count("WARN", "cannot reach"), "a warning that repeats drops to debug")
 				assert.False(t, a.leads())
 			})
 		})
@@ -166,7 +166,7 @@ func TestLostAnswerOfAHeartbeat(t *testing.T) {
 				}
 				term, _ := x.Leading()
 				assert.Equal(t, uint64(1), term.Number)
-				assert.Zero(t, x.log.count("leadership ended"))
+				assert.Zero(t, x.log.Count("leadership ended"))
 				assert.Equal(t, 1, w.aws.Count("PutItem", "go"))
 			})
 		})
@@ -184,7 +184,7 @@ func TestWallClockJumps(t *testing.T) {
 				term, _ := x.Leading()
 				time.Sleep(time.Second)
 				if stolen {
-					w.put(w.javaLock("java", "v1", "120000"))
+					w.Put(w.javaLock("java", "v1", "120000"))
 				}
 				x.mu.Lock()
 				x.from.wall = x.from.wall.Add(-time.Minute) // as after a minute's suspension
@@ -192,7 +192,7 @@ func TestWallClockJumps(t *testing.T) {
 				assert.False(t, x.leads(), "pauses")
 				synctest.Wait() // asking has woken it
 				assert.True(t, term.Over())
-				assert.Equal(t, 1, x.log.count("leadership ended", "clock set"))
+				assert.Equal(t, 1, x.log.Count("leadership ended", "clock set"))
 				again, leads := x.Leading()
 				assert.Equal(t, !stolen, leads)
 				if leads {

@@ -42,7 +42,7 @@ func TestStopLeavesAThiefsItem(t *testing.T) {
 		x := w.start("go")
 		require.NoError(t, askErr(t, x))
 		thief := w.javaLock("java", "v1", "120000")
-		w.put(thief)
+		w.Put(thief)
 		require.NoError(t, x.stop())
 		assert.Equal(t, thief, w.item())
 	})
@@ -82,7 +82,7 @@ func TestStopWhileAskedLeavesNoItem(t *testing.T) {
 
 func TestStopWhileLookingIsNoFailure(t *testing.T) {
 	inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
-		w.put(w.javaLock("java", "v1", "120000"))
+		w.Put(w.javaLock("java", "v1", "120000"))
 		x := w.start("go")
 		require.NoError(t, askErr(t, x))
 		w.faults(func(client, _ string) fault {
@@ -95,7 +95,7 @@ func TestStopWhileLookingIsNoFailure(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, x.stop())
 		assert.Zero(t, time.Since(began), "a read is cut short")
-		assert.Zero(t, x.log.count("WARN"))
+		assert.Zero(t, x.log.Count("WARN"))
 	})
 }
 
@@ -148,7 +148,7 @@ func TestResign(t *testing.T) {
 		time.Sleep(time.Hour)
 		assert.True(t, b.leads())
 		assert.False(t, a.leads())
-		assert.Equal(t, 2, a.log.count("INFO", "leadership ended", "resigned"))
+		assert.Equal(t, 2, a.log.Count("INFO", "leadership ended", "resigned"))
 	})
 }
 
@@ -195,6 +195,6 @@ func TestResignThatCannotFree(t *testing.T) {
 			time.Sleep(time.Second)
 			require.False(t, x.leads(), "its own item does not draw it back")
 		}
-		assert.Equal(t, 1, x.log.count("WARN", "cannot free the lock"))
+		assert.Equal(t, 1, x.log.Count("WARN", "cannot free the lock"))
 	})
 }

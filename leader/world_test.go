@@ -3,31 +3,25 @@ package leader
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/internal/testbed"
 	"github.com/go-kcl/kcl/kcltest"
-	"github.com/go-kcl/kcl/metrics"
 )
 
-// world is a lease table and the workers that contend for its lock, in one
-// bubble.
+// world is a lease table, "app", and the workers that contend for its lock, in
+// one bubble.
 type world struct {
-	t    *testing.T
-	aws  *kcltest.AWS
-	ddb  *dynamodb.Client
-	name string // of the table
-	key  string
+	*testbed.Table
+	aws *kcltest.AWS
 }
 
 func inWorld(t *testing.T, o kcltest.Options, f func(t *testing.T, w *world)) {
@@ -39,15 +33,8 @@ func inWorldOf(t *testing.T, o kcltest.Options, key string, f func(t *testing.T,
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		a := kcltest.New(o)
-		w := &world{t: t, aws: a, ddb: dynamodb.NewFromConfig(a.Config("operator")), name: "app", key: key}
-		_, err := w.ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-			TableName:            &w.name,
-			BillingMode:          types.BillingModePayPerRequest,
-			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: &key, AttributeType: types.ScalarAttributeTypeS}},
-			KeySchema:            []types.KeySchemaElement{{AttributeName: &key, KeyType: types.KeyTypeHash}},
-		})
-		require.NoError(t, err)
-		time.Sleep(time.Minute)
+		w := &world{&testbed.Table{T: t, Client: dynamodb.NewFromConfig(a.Config("operator")), Name: "app", Key: key}, a}
+		w.Create()
 		f(t, w)
 	})
 }
@@ -57,13 +44,13 @@ type worker struct {
 	*Decider
 	name string
 	stop func() error // gracefully, and waits; may be called again
-	log  *logBuffer
-	seen *samples
+	log  testbed.Log
+	seen testbed.Figures
 }
 
 // start runs a Decider until the test ends or stop is called.
 func (w *world) start(name string, change ...func(*Config)) *worker {
-	w.t.Helper()
+	w.T.Helper()
 	x := w.idle(name, change...)
 	ctx, cancel := context.WithCancel(context.Background())
 	var err error
@@ -74,28 +61,28 @@ func (w *world) start(name string, change ...func(*Config)) *worker {
 		done.Wait()
 		return err
 	}
-	w.t.Cleanup(func() { _ = x.stop() })
+	w.T.Cleanup(func() { _ = x.stop() })
 	return x
 }
 
 // idle makes a Decider that does not run.
 func (w *world) idle(name string, change ...func(*Config)) *worker {
-	w.t.Helper()
-	x := &worker{name: name, log: &logBuffer{}, seen: &samples{}}
+	w.T.Helper()
+	x := &worker{name: name}
 	c := Config{
 		Client:       dynamodb.NewFromConfig(w.aws.Config(name)),
-		Table:        w.name,
-		KeyAttribute: w.key,
+		Table:        w.Name,
+		KeyAttribute: w.Key,
 		Worker:       name,
-		Logger:       slog.New(slog.NewTextHandler(x.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Metrics:      x.seen,
+		Logger:       testbed.Logger(&x.log),
+		Metrics:      &x.seen,
 	}
 	for _, f := range change {
 		f(&c)
 	}
 	var err error
 	x.Decider, err = New(c)
-	require.NoError(w.t, err)
+	require.NoError(w.T, err)
 	return x
 }
 
@@ -110,44 +97,26 @@ func (x *worker) leads() bool {
 
 // awaitLead sleeps, second by second, until x leads.
 func (w *world) awaitLead(x *worker, limit time.Duration) (after time.Duration) {
-	w.t.Helper()
+	w.T.Helper()
 	for began := time.Now(); ; time.Sleep(time.Second) {
 		synctest.Wait()
 		if after = time.Since(began); x.leads() {
 			return after
 		}
-		require.LessOrEqual(w.t, after, limit, "%s does not lead", x.name)
+		require.LessOrEqual(w.T, after, limit, "%s does not lead", x.name)
 	}
 }
 
 // item returns the lock's item, nil if there is none.
 func (w *world) item() map[string]types.AttributeValue {
-	w.t.Helper()
-	out, err := w.ddb.GetItem(w.t.Context(), &dynamodb.GetItemInput{TableName: &w.name, Key: w.lockKey(), ConsistentRead: aws.Bool(true)})
-	require.NoError(w.t, err)
-	return out.Item
-}
-
-func (w *world) lockKey() map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{w.key: str("Leader")}
-}
-
-func (w *world) put(item map[string]types.AttributeValue) {
-	w.t.Helper()
-	_, err := w.ddb.PutItem(w.t.Context(), &dynamodb.PutItemInput{TableName: &w.name, Item: item})
-	require.NoError(w.t, err)
-}
-
-func (w *world) delete() {
-	w.t.Helper()
-	_, err := w.ddb.DeleteItem(w.t.Context(), &dynamodb.DeleteItemInput{TableName: &w.name, Key: w.lockKey()})
-	require.NoError(w.t, err)
+	w.T.Helper()
+	return w.Item(lockKey)
 }
 
 // javaLock is what a Java worker writes.
 func (w *world) javaLock(owner, version, duration string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{
-		w.key: str("Leader"), "ownerName": str(owner), "leaseDuration": str(duration), "recordVersionNumber": str(version),
+		w.Key: str("Leader"), "ownerName": str(owner), "leaseDuration": str(duration), "recordVersionNumber": str(version),
 	}
 }
 
@@ -211,56 +180,4 @@ func (w *world) cut(clients ...string) {
 		}
 		return nil
 	})
-}
-
-// logBuffer keeps log lines.
-type logBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-// count returns how many lines contain all of these.
-func (l *logBuffer) count(parts ...string) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-lines:
-	for line := range strings.Lines(l.b.String()) {
-		for _, p := range parts {
-			if !strings.Contains(line, p) {
-				continue lines
-			}
-		}
-		n++
-	}
-	return n
-}
-
-// samples keeps figures.
-type samples struct {
-	mu   sync.Mutex
-	list []metrics.Sample
-}
-
-func (s *samples) Record(x metrics.Sample) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.list = append(s.list, x)
-}
-
-// values returns what was recorded under a name, in order.
-func (s *samples) values(name string) (v []float64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, x := range s.list {
-		if x.Name == name {
-			v = append(v, x.Value)
-		}
-	}
-	return v
 }

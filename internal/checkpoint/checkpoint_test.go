@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/testbed"
 	"github.com/go-kcl/kcl/metrics"
 )
 
@@ -372,7 +374,7 @@ func TestDeliveryDoesNotWaitForAWrite(t *testing.T) {
 }
 
 func TestFigures(t *testing.T) {
-	rec := &figures{}
+	rec := &testbed.Figures{}
 	l := &table{}
 	c := New(Config{Leases: l, Last: kcl.AtTrimHorizon, Metrics: rec, Dimensions: []metrics.Dimension{metrics.Shard("s")}})
 	require.NoError(t, c.Deliver(at("1")).Checkpoint(t.Context()))
@@ -383,13 +385,5 @@ func TestFigures(t *testing.T) {
 	assert.Equal(t, []metrics.Sample{
 		{Operation: "ProcessTask", Name: "UpdateLease.Success", Value: 1, Unit: metrics.Count, Level: metrics.Detailed, Dimensions: dims},
 		{Operation: "ShutdownTask", Name: "UpdateLease.Success", Value: 0, Unit: metrics.Count, Level: metrics.Detailed, Dimensions: dims},
-	}, rec.counts)
-}
-
-type figures struct{ counts []metrics.Sample }
-
-func (f *figures) Record(s metrics.Sample) {
-	if s.Unit == metrics.Count {
-		f.counts = append(f.counts, s)
-	}
+	}, slices.DeleteFunc(rec.All(), func(s metrics.Sample) bool { return s.Unit != metrics.Count }))
 }

@@ -99,7 +99,7 @@ func TestMerge(t *testing.T) {
 			s.start()
 			s.took()
 			s.deliver(endOf(batch(1, 2), merged))
-			assert.Equal(t, []float64{1}, s.rec.of("ShutdownTask", "MissingMergeParentLease"))
+			assert.Equal(t, []float64{1}, s.rec.Values("ShutdownTask", "MissingMergeParentLease"))
 			if tc.gone {
 				assert.Equal(t, Result{End: Lost}, s.ended())
 				assert.Equal(t, []string{"process 1-2", "close", "drop", "lease lost"}, s.took())
@@ -120,7 +120,7 @@ func TestMerge(t *testing.T) {
 		s.took()
 		s.deliver(endOf(batch(1, 2), child))
 		assert.Equal(t, Result{End: Lost}, s.ended())
-		assert.Equal(t, []float64{1}, s.rec.of("ShutdownTask", "MissingMergeParent"))
+		assert.Equal(t, []float64{1}, s.rec.Values("ShutdownTask", "MissingMergeParent"))
 		assert.Equal(t, []string{"process 1-2", "close", "drop", "lease lost"}, s.took())
 	})
 }

@@ -93,7 +93,7 @@ func TestLastBatch(t *testing.T) {
 			s.deliver(endOf(batch(1, 0)))
 			assert.Equal(t, Ended, s.ended().End)
 			assert.NotContains(t, s.took(), "process none")
-			assert.Equal(t, []float64{1}, s.rec.of("ProcessTask", "Success"))
+			assert.Equal(t, []float64{1}, s.rec.Values("ProcessTask", "Success"))
 		})
 	}
 	bubble(t, "with records", func(t *testing.T, s *stage) {
@@ -235,13 +235,13 @@ func TestFigures(t *testing.T) {
 			"RecordsProcessed": {3, 0}, "DataBytesProcessed": {8, 0}, "MillisBehindLatest": {1500},
 			"Success": {0, 1, 1}, "RecordProcessor.processRecords.Time": {0, 0},
 		} {
-			assert.Equal(t, want, s.rec.of("ProcessTask", name), name)
+			assert.Equal(t, want, s.rec.Values("ProcessTask", name), name)
 		}
-		assert.Equal(t, []float64{1500}, s.rec.of("ApplicationTracker", "MillisBehindLatest"))
-		assert.Len(t, s.rec.of("InitializeTask", "RecordProcessor.initialize.Time"), 1)
-		assert.Len(t, s.rec.of("ShutdownTask", "RecordProcessor.shutdown.Time"), 1)
-		assert.Equal(t, []float64{1, 1}, s.rec.of("ShutdownTask", "CreateLease.Success"))
-		assert.Equal(t, []float64{1, 1}, s.rec.of("ShutdownTask", "CreateLease_TRIM_HORIZON.Success"))
+		assert.Equal(t, []float64{1500}, s.rec.Values("ApplicationTracker", "MillisBehindLatest"))
+		assert.Len(t, s.rec.Values("InitializeTask", "RecordProcessor.initialize.Time"), 1)
+		assert.Len(t, s.rec.Values("ShutdownTask", "RecordProcessor.shutdown.Time"), 1)
+		assert.Equal(t, []float64{1, 1}, s.rec.Values("ShutdownTask", "CreateLease.Success"))
+		assert.Equal(t, []float64{1, 1}, s.rec.Values("ShutdownTask", "CreateLease_TRIM_HORIZON.Success"))
 	})
 }
 

@@ -18,8 +18,8 @@ import (
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/retrieval"
+	"github.com/go-kcl/kcl/internal/testbed"
 	"github.com/go-kcl/kcl/lease"
-	"github.com/go-kcl/kcl/metrics"
 )
 
 const (
@@ -64,7 +64,7 @@ type stage struct {
 	feed   *feed
 	actor  *actor
 	log    *lines
-	rec    *figures
+	rec    testbed.Figures
 
 	c      *Consumer
 	stop   context.CancelFunc // the hard stop
@@ -83,11 +83,10 @@ func newStage(t *testing.T) *stage {
 		feed:   &feed{trace: tr, batches: make(chan *retrieval.Batch, 1000)},
 		actor:  &actor{trace: tr},
 		log:    &lines{},
-		rec:    &figures{},
 		result: make(chan Result, 1),
 	}
 	s.cfg = Config{
-		Leases: s.held, Store: s.rows, Logger: slog.New(s.log), Metrics: s.rec,
+		Leases: s.held, Store: s.rows, Logger: slog.New(s.log), Metrics: &s.rec,
 		Random: func() float64 { return 0.5 },
 		Open: func(ctx context.Context, sh retrieval.Shard) Source {
 			s.feed.ctx, s.feed.shard = ctx, sh
@@ -453,31 +452,6 @@ func (l *lines) took() []string {
 	got := l.got
 	l.got = nil
 	return got
-}
-
-// figures keeps samples as "operation name=value".
-type figures struct {
-	mu  sync.Mutex
-	got []metrics.Sample
-}
-
-func (f *figures) Record(s metrics.Sample) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.got = append(f.got, s)
-}
-
-// of returns the values of one figure, in order.
-func (f *figures) of(operation, name string) []float64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var v []float64
-	for _, s := range f.got {
-		if s.Operation == operation && s.Name == name {
-			v = append(v, s.Value)
-		}
-	}
-	return v
 }
 
 // settle lets d pass, and what is due then happen.

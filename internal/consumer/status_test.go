@@ -106,7 +106,7 @@ func TestReport(t *testing.T) {
 		line := "WARN shard delivers nothing state=processing"
 		assert.Equal(t, []string{line, line}, s.log.took(), "one for each batch")
 		each := []float64{60_500, 120_500, 180_500, 240_500}
-		assert.Equal(t, slices.Concat(each, each), s.rec.of("ProcessTask", "NotDelivering.Time"))
+		assert.Equal(t, slices.Concat(each, each), s.rec.Values("ProcessTask", "NotDelivering.Time"))
 	})
 }
 
@@ -121,7 +121,7 @@ func TestReportOfARetriedBatch(t *testing.T) {
 			s.c.Report(time.Now())
 		}
 		assert.Equal(t, []string{"WARN shard delivers nothing state=retrying"}, s.log.took())
-		assert.Len(t, s.rec.of("ProcessTask", "NotDelivering.Time"), 10)
+		assert.Len(t, s.rec.Values("ProcessTask", "NotDelivering.Time"), 10)
 		st := s.c.Status()
 		assert.Equal(t, start, st.Since)
 		assert.Greater(t, st.Attempts, 20)

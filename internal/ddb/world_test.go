@@ -2,7 +2,6 @@ package ddb
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/internal/testbed"
 	"github.com/go-kcl/kcl/kcltest"
 )
 
@@ -33,7 +33,7 @@ func newWorld(t *testing.T, delays kcltest.Delays) *world {
 func (w *world) table(worker string, cfg TableConfig) *Table {
 	cfg.Client = dynamodb.NewFromConfig(w.aws.Config(worker))
 	cfg.Table = testTable
-	cfg.Logger = slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	cfg.Logger = testbed.Logger(w.t.Output())
 	return NewTable(cfg)
 }
 

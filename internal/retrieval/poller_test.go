@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/testbed"
 	"github.com/go-kcl/kcl/metrics"
 )
 
@@ -324,12 +325,12 @@ func TestStatusSaysWhyNothingComes(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rec := &figures{}
+		rec := &testbed.Figures{}
 		s := &shardServer{pages: pagesOf(1, 1, 1), closed: true, children: split(),
 			getFault: onCall(map[int]error{0: apiError("ExpiredIteratorException")})}
 		drain(t, open(t, Config{Metrics: rec}, s))
 		var got []string
-		for _, m := range rec.samples {
+		for _, m := range rec.All() {
 			if m.Unit == metrics.Count {
 				require.Equal(t, "ProcessTask", m.Operation)
 				name := m.Name
@@ -351,7 +352,3 @@ func TestFigures(t *testing.T) {
 		}, got)
 	})
 }
-
-type figures struct{ samples []metrics.Sample }
-
-func (f *figures) Record(s metrics.Sample) { f.samples = append(f.samples, s) }
