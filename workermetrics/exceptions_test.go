@@ -1,14 +1,19 @@
 package workermetrics
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/go-kcl/kcl/internal/interchange"
+)
 
 // javaExceptions are the places where our report differs from what real Java
-// workers send, on purpose. None changes what a Java worker reads.
-func javaExceptions(want *sentence) {
+// workers send, on purpose. None changes what a Java worker reads. lut is the
+// time that the report carries.
+func javaExceptions(want *interchange.Sentence, lut string) {
 	// The support code promises the single-table migration, which is not built
 	// yet: with it, Java leaders would migrate the tables.
 	want.Actions = slices.DeleteFunc(want.Actions, func(s string) bool {
-		return s == `SET sup = {"N":"1"}` || s == `SET slu = `+want.lut
+		return s == `SET sup = {"N":"1"}` || s == `SET slu = `+lut
 	})
 	// Nothing reads the item that comes back.
 	delete(want.Members, "ReturnValues")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-kcl/kcl/kcltest"
 	"github.com/go-kcl/kcl/metrics"
 )
 
@@ -51,14 +52,14 @@ func TestReporterRun(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			r := w.reporter(nil)
 			require.NoError(t, r.Report(t.Context()))
-			allow := w.refuse("UpdateItem", false)
+			failing := w.fail("UpdateItem", kcltest.Break)
 			defer w.run(r)()
 			time.Sleep(DefaultPeriod + time.Second)
-			allow()
+			failing.Remove()
 			time.Sleep(DefaultPeriod / 2)
 			synctest.Wait()
 			assert.Less(t, time.Since(w.record().Updated), DefaultPeriod/2)
-			ok := w.samples.values("Success")
+			ok := w.figures.Values(operation, "Success")
 			assert.Equal(t, []float64{1, 0, 1}, ok)
 		})
 	})
@@ -74,7 +75,7 @@ func TestReporterRun(t *testing.T) {
 			}))()
 			time.Sleep(DefaultPeriod)
 			synctest.Wait()
-			assert.Equal(t, []float64{0, 1}, w.samples.values("Success"))
+			assert.Equal(t, []float64{0, 1}, w.figures.Values(operation, "Success"))
 			assert.True(t, w.record().Valid())
 		})
 	})
@@ -96,27 +97,27 @@ func TestReport(t *testing.T) {
 			assert.Equal(t, []metrics.Sample{
 				{Operation: "WorkerMetricStatsReporter", Name: "Success", Value: 1, Unit: metrics.Count, Level: metrics.Summary, Dimensions: dims},
 				{Operation: "WorkerMetricStatsReporter", Name: "Time", Value: 0, Unit: metrics.Milliseconds, Level: metrics.Summary, Dimensions: dims},
-			}, w.samples.all)
+			}, w.figures.All())
 		})
 	})
 	t.Run("ends within a period", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
-			w.hang()
+			w.fail("", kcltest.Hang)
 			start := time.Now()
 			require.ErrorIs(t, w.reporter(nil).Report(t.Context()), context.DeadlineExceeded)
 			assert.Equal(t, DefaultPeriod, time.Since(start))
-			assert.Equal(t, []float64{0}, w.samples.values("Success"))
+			assert.Equal(t, []float64{0}, w.figures.Values(operation, "Success"))
 		})
 	})
 	t.Run("a stop is no failure", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
-			w.hang()
+			w.fail("", kcltest.Hang)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			canceled, end := context.WithCancel(ctx)
 			time.AfterFunc(time.Millisecond, end)
 			require.ErrorIs(t, w.reporter(nil).Report(canceled), context.Canceled)
-			assert.Empty(t, w.samples.all)
+			assert.Empty(t, w.figures.All())
 		})
 	})
 }
@@ -141,13 +142,11 @@ func TestDrain(t *testing.T) {
 func TestDrainWaitsForAReportUnderWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r := w.reporter(nil)
-		release := w.hang()
+		w.aws.Inject(kcltest.Fault{Clients: []string{"worker"}, Times: 1, Effect: kcltest.Slow, Delay: time.Second})
 		var both sync.WaitGroup
 		both.Go(func() { assert.NoError(t, r.Report(t.Context())) })
 		synctest.Wait()
 		both.Go(func() { assert.NoError(t, r.Drain(t.Context())) })
-		synctest.Wait()
-		release()
 		both.Wait()
 		assert.True(t, w.record().Failing())
 	})
@@ -178,15 +177,15 @@ func TestReporterDelete(t *testing.T) {
 			assert.NotNil(t, w.item())
 		})
 	})
-	for name, landed := range map[string]bool{"a last report that was lost": false, "a last report whose answer was lost": true} {
+	for name, effect := range map[string]kcltest.Effect{"a last report that was lost": kcltest.Break, "a last report whose answer was lost": kcltest.LoseAnswer} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				r := w.reporter(nil)
 				require.NoError(t, r.Report(t.Context()))
 				time.Sleep(time.Second)
-				allow := w.refuse("UpdateItem", landed)
+				failing := w.fail("UpdateItem", effect)
 				require.Error(t, r.Report(t.Context()))
-				allow()
+				failing.Remove()
 				ok, err := r.Delete(t.Context())
 				require.NoError(t, err)
 				assert.True(t, ok)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/entity"
+	"github.com/go-kcl/kcl/kcltest"
 )
 
 func noMetrics(updated time.Time) Record {
@@ -43,7 +44,7 @@ func TestPut(t *testing.T) {
 				attrSupport: &number{Value: "1"}, attrSupportUpdated: &number{Value: "1"},
 			}
 			maps.Copy(before, foreign())
-			w.put(before)
+			w.Put(before)
 			require.NoError(t, w.store.Put(t.Context(), noMetrics(now())))
 			want := maps.Clone(before)
 			want[attrUpdated] = seconds(now())
@@ -98,7 +99,7 @@ func TestDelete(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				if c.item != nil {
-					w.put(c.item)
+					w.Put(c.item)
 				}
 				ok, err := w.store.Delete(t.Context(), Record{Worker: "w", Updated: c.updated})
 				require.NoError(t, err)
@@ -109,7 +110,7 @@ func TestDelete(t *testing.T) {
 	}
 	t.Run("the call fails", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
-			w.refuse("DeleteItem", false)
+			w.fail("DeleteItem", kcltest.Break)
 			_, err := w.store.Delete(t.Context(), noMetrics(at))
 			assert.ErrorIs(t, err, kcl.ErrDependency)
 		})
