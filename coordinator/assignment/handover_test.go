@@ -25,7 +25,7 @@ func TestHandOver(t *testing.T) {
 		c.reports("L", "A", "B")
 		d := drains(report("D", 0))
 		d.Updated = time.Unix(time.Now().Unix(), 0)
-		require.NoError(t, c.records().Put(t.Context(), d))
+		require.NoError(t, c.records.Put(t.Context(), d))
 		return p
 	}
 	t.Run("to the live workers that do not drain", func(t *testing.T) {
@@ -81,8 +81,8 @@ func TestHandOver(t *testing.T) {
 			p := setUp(t, c)
 			var during int
 			n := 0
-			c.onCall(func(ctx context.Context, client, operation string, run func() wire.Answer) (wire.Answer, error) {
-				if client == "L/loop" && operation == "Scan" {
+			c.aws.Intercept(func(_ context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
+				if i.Client == "L/loop" && i.Operation == "Scan" {
 					n++
 					during = max(during, n)
 					time.Sleep(time.Second)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/kcltest"
 	"github.com/go-kcl/kcl/leader"
 	"github.com/go-kcl/kcl/lease"
 	"github.com/go-kcl/kcl/workermetrics"
@@ -34,8 +35,10 @@ func TestFollower(t *testing.T) {
 		assert.Zero(t, c.aws.Count("Scan", "F/loop"))
 		assert.Zero(t, c.aws.Count("UpdateItem", "F/loop"))
 		assert.Equal(t, "k:", c.owners())
-		assert.Equal(t, []string{"Success", "Time"}, f.samples.names())
-		success := f.samples.take("Success")
+		for _, m := range f.measured.All() {
+			assert.Contains(t, []string{"Success", "Time"}, m.Name)
+		}
+		success := f.figures("Success")
 		assert.NotContains(t, success, 0.0)
 		assert.InDelta(t, 11, len(success), 1, "once a minute")
 	})
@@ -49,8 +52,8 @@ func TestTimesOfRuns(t *testing.T) {
 		var mu sync.Mutex
 		var out when
 		start := time.Now()
-		c.onCall(func(_ context.Context, cl, op string, run func() wire.Answer) (wire.Answer, error) {
-			if cl == client && op == "Scan" {
+		c.aws.Intercept(func(_ context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
+			if i.Client == client && i.Operation == "Scan" {
 				mu.Lock()
 				out = append(out, time.Since(start))
 				mu.Unlock()
@@ -161,9 +164,9 @@ func TestCrash(t *testing.T) {
 
 // fleet says who owns what by the table.
 func (c *cloud) fleet() (byWorker map[string][]string, ok bool) {
-	c.t.Helper()
-	all, err := c.leases.List(c.t.Context())
-	require.NoError(c.t, err)
+	c.T.Helper()
+	all, err := c.leases.List(c.T.Context())
+	require.NoError(c.T, err)
 	byWorker = map[string][]string{}
 	for _, l := range all {
 		byWorker[l.ActualOwner()] = append(byWorker[l.ActualOwner()], l.Key)
@@ -180,8 +183,8 @@ func TestFailingRuns(t *testing.T) {
 		require.True(t, a.leading())
 		failing := func(ok func(n int) bool) {
 			n := 0
-			c.onCall(func(_ context.Context, client, operation string, run func() wire.Answer) (wire.Answer, error) {
-				if client == "A/loop" && operation == "Scan" {
+			c.aws.Intercept(func(_ context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
+				if i.Client == "A/loop" && i.Operation == "Scan" {
 					if n++; !ok(n) {
 						return wire.Answer{}, errBroken
 					}
@@ -192,7 +195,7 @@ func TestFailingRuns(t *testing.T) {
 		failing(func(n int) bool { return n%11 == 0 }) // five runs in a row fail at two scans each, then one succeeds
 		time.Sleep(5 * time.Minute)
 		assert.True(t, a.leading(), "a success in between starts the count anew")
-		assert.NotContains(t, a.samples.names(), "ForceLeaderRelease")
+		assert.Empty(t, a.figures("ForceLeaderRelease"))
 
 		b := c.worker("B").works()
 		failing(func(int) bool { return false })
@@ -200,7 +203,7 @@ func TestFailingRuns(t *testing.T) {
 		assert.True(t, a.leading())
 		time.Sleep(7 * time.Second)
 		assert.False(t, a.leading())
-		assert.Equal(t, []float64{1}, a.samples.take("ForceLeaderRelease"))
+		assert.Equal(t, []float64{1}, a.figures("ForceLeaderRelease"))
 		time.Sleep(12 * time.Second)
 		assert.True(t, b.leading())
 	})
@@ -222,7 +225,7 @@ func TestPanic(t *testing.T) {
 		}).works()
 		time.Sleep(time.Second)
 		assert.False(t, a.leading(), "at once")
-		assert.Equal(t, []float64{1}, a.samples.take("ForceLeaderRelease"))
+		assert.Equal(t, []float64{1}, a.figures("ForceLeaderRelease"))
 		time.Sleep(time.Minute)
 		assert.True(t, a.leading())
 		assert.Equal(t, "k:A", c.owners(), "the next run works")
@@ -252,27 +255,18 @@ func TestStopDuringARun(t *testing.T) {
 		c.create(lease.Lease{Key: "1"})
 		c.create(lease.Lease{Key: "2"})
 		a := c.worker("A", interval(time.Second)).lives().contends()
-		hung := make(chan struct{}, 1)
-		c.onCall(func(ctx context.Context, client, operation string, run func() wire.Answer) (wire.Answer, error) {
-			if client == "A/loop" && operation == "Scan" {
-				select {
-				case hung <- struct{}{}:
-				default:
-				}
-				<-ctx.Done()
-				return wire.Answer{}, ctx.Err()
-			}
-			return run(), nil
-		})
+		hang := c.aws.Inject(kcltest.Fault{Clients: []string{"A/loop"}, Operations: []string{"Scan"}, Effect: kcltest.Hang})
 		ctx, cancel := context.WithCancel(t.Context())
 		var done sync.WaitGroup
 		done.Go(func() { a.Loop.Run(ctx) })
-		<-hung
+		for hang.Hits() == 0 {
+			time.Sleep(time.Millisecond)
+		}
 		cancel()
 		done.Wait()
-		assert.NotContains(t, a.samples.take("Success"), 0.0)
+		assert.NotContains(t, a.figures("Success"), 0.0)
 		assert.True(t, a.leading())
-		c.onCall(nil)
+		hang.Remove()
 		scans := c.aws.Count("Scan", "A/loop")
 		time.Sleep(time.Minute)
 		assert.Equal(t, scans, c.aws.Count("Scan", "A/loop"), "no further run")
@@ -280,7 +274,7 @@ func TestStopDuringARun(t *testing.T) {
 		a.goes(a.Loop.Run)
 		time.Sleep(10 * time.Millisecond)
 		assert.Equal(t, "1:A 2:A", c.owners())
-		assert.Equal(t, []float64{0}, a.samples.take("NumOfLeasesReassignment"), "the first run balances")
+		assert.Equal(t, []float64{0}, a.figures("NumOfLeasesReassignment"), "the first run balances")
 	})
 }
 
@@ -289,13 +283,8 @@ func TestRunsEndWithTheTerm(t *testing.T) {
 	inCloud(t, func(t *testing.T, c *cloud) {
 		a := c.worker("A").leads()
 		term, _ := a.decider.Leading()
-		c.onCall(func(ctx context.Context, client, operation string, run func() wire.Answer) (wire.Answer, error) {
-			if client == "A/loop" || operation == "UpdateItem" { // scans hang, heartbeats fail
-				<-ctx.Done()
-				return wire.Answer{}, ctx.Err()
-			}
-			return run(), nil
-		})
+		c.aws.Inject(kcltest.Fault{Clients: []string{"A/loop"}, Effect: kcltest.Hang})        // its scans
+		c.aws.Inject(kcltest.Fault{Operations: []string{"UpdateItem"}, Effect: kcltest.Hang}) // its heartbeats
 		err := a.assigns()
 		assert.ErrorIs(t, err, leader.ErrTermOver)
 		assert.True(t, term.Over())
@@ -356,7 +345,7 @@ func TestWarnsOfAnotherStrategy(t *testing.T) {
 		r := workermetrics.Record{Worker: "J", Updated: time.Unix(time.Now().Unix(), 0), Load: workermetrics.Load{
 			Stats: map[string][]float64{"C": {50}}, OperatingRange: map[string][]int64{"C": {100}},
 		}}
-		require.NoError(t, c.records().Put(t.Context(), r))
+		require.NoError(t, c.records.Put(t.Context(), r))
 		require.NoError(t, p.assigns())
 		term, _ := p.decider.Leading()
 		assert.Equal(t, term.Number, p.course.warned)

@@ -1,19 +1,16 @@
 package assignment
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl"
-	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/kcltest"
 	"github.com/go-kcl/kcl/lease"
 )
 
@@ -84,7 +81,7 @@ func TestRunWrites(t *testing.T) {
 			p := balanced(t, c)
 			assert.Equal(t, "1:B<A 2:A", c.owners())
 			assert.Equal(t, int64(5), c.get("1").Counter)
-			assert.Equal(t, []float64{1}, p.samples.take("NumOfLeasesReassignment"))
+			assert.Equal(t, []float64{1}, p.figures("NumOfLeasesReassignment"))
 			c.renew("1") // its owner still can
 
 			// lease-assignment-and-worker-metrics#35
@@ -169,7 +166,7 @@ func TestRaces(t *testing.T) {
 				c.before("A/loop", "UpdateItem", func() { tc.meanwhile(c) })
 				require.NoError(t, p.assigns())
 				assert.Equal(t, tc.after, c.owners())
-				assert.Equal(t, []float64{1}, p.samples.take("FailedAssignmentCount"))
+				assert.Equal(t, []float64{1}, p.figures("FailedAssignmentCount"))
 			})
 		})
 	}
@@ -198,15 +195,15 @@ func TestRaces(t *testing.T) {
 }
 
 func (c *cloud) assign(key, to string) {
-	c.t.Helper()
-	_, ok, err := c.leases.Assign(c.t.Context(), c.get(key), to, false)
-	require.NoError(c.t, err)
-	require.True(c.t, ok)
+	c.T.Helper()
+	_, ok, err := c.leases.Assign(c.T.Context(), c.get(key), to, false)
+	require.NoError(c.T, err)
+	require.True(c.T, ok)
 }
 
 func (c *cloud) deleteLease(key string) {
-	c.t.Helper()
-	require.NoError(c.t, c.leases.Delete(c.t.Context(), key))
+	c.T.Helper()
+	require.NoError(c.T, c.leases.Delete(c.T.Context(), key))
 }
 
 func TestFailures(t *testing.T) {
@@ -234,22 +231,15 @@ func TestFailures(t *testing.T) {
 			}
 			c.reports("A")
 			p := c.worker("A").leads()
-			n := 0
-			c.onCall(func(_ context.Context, client, operation string, run func() wire.Answer) (wire.Answer, error) {
-				if client == "A/loop" && operation == "UpdateItem" {
-					if n++; n == 1 {
-						return throttled, nil
-					}
-				}
-				return run(), nil
+			c.aws.Inject(kcltest.Fault{
+				Clients: []string{"A/loop"}, Operations: []string{"UpdateItem"}, Times: 1, Effect: kcltest.Refuse, Code: "ThrottlingException",
 			})
 			err := p.assigns()
 			require.ErrorIs(t, err, kcl.ErrThrottled)
 			require.ErrorContains(t, err, "1 of 3 assignments failed")
 			assert.Equal(t, 2, strings.Count(c.owners(), ":A"), "the others were made: %s", c.owners())
-			assert.Equal(t, []float64{0}, p.samples.take("ParallelyAssignLeases.Success"))
+			assert.Equal(t, []float64{0}, p.figures("ParallelyAssignLeases.Success"))
 
-			c.onCall(nil)
 			require.NoError(t, p.assigns())
 			assert.Equal(t, "1:A 2:A 3:A", c.owners())
 		})
@@ -257,18 +247,18 @@ func TestFailures(t *testing.T) {
 	t.Run("a lease that cannot be read", func(t *testing.T) { // lease-assignment-and-worker-metrics#26
 		inCloud(t, func(t *testing.T, c *cloud) {
 			c.create(lease.Lease{Key: "good"})
-			c.putItem(map[string]types.AttributeValue{"leaseKey": &types.AttributeValueMemberS{Value: "bad"}})
+			c.Put(map[string]types.AttributeValue{"leaseKey": &types.AttributeValueMemberS{Value: "bad"}})
 			c.reports("A")
 			p := c.worker("A").leads()
 			require.NoError(t, p.assigns())
 			assert.Equal(t, "good:A", c.owners())
-			assert.Equal(t, []float64{1}, p.samples.take("LeaseDeserializationFailureCount"))
+			assert.Equal(t, []float64{1}, p.figures("LeaseDeserializationFailureCount"))
 		})
 	})
 	t.Run("a worker's record that cannot be read", func(t *testing.T) { // do better 8
 		inCloud(t, func(t *testing.T, c *cloud) {
 			c.create(lease.Lease{Key: "k"})
-			c.putItem(map[string]types.AttributeValue{
+			c.Put(map[string]types.AttributeValue{
 				"leaseKey": &types.AttributeValueMemberS{Value: "B"}, "entityType": &types.AttributeValueMemberS{Value: "WORKER_METRIC_STATS"},
 				"lut": &types.AttributeValueMemberS{Value: "now"},
 			})
@@ -276,7 +266,7 @@ func TestFailures(t *testing.T) {
 			p := c.worker("A").leads()
 			require.NoError(t, p.assigns())
 			assert.Equal(t, "k:C", c.owners())
-			assert.Equal(t, []float64{1}, p.samples.take("NumWorkersWithInvalidEntry"))
+			assert.Equal(t, []float64{1}, p.figures("NumWorkersWithInvalidEntry"))
 		})
 	})
 	t.Run("no workers", func(t *testing.T) { // lease-assignment-and-worker-metrics#45
@@ -285,7 +275,7 @@ func TestFailures(t *testing.T) {
 			p := c.worker("A").leads()
 			require.NoError(t, p.assigns())
 			assert.Equal(t, "k:", c.owners())
-			assert.Equal(t, []float64{1}, p.samples.take("LeaseSpillover"))
+			assert.Equal(t, []float64{1}, p.figures("LeaseSpillover"))
 		})
 	})
 	t.Run("no leases", func(t *testing.T) { // lease-assignment-and-worker-metrics#46
@@ -298,22 +288,12 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-var throttled = (&wire.Error{
-	Status: 400, Type: "com.amazonaws.dynamodb.v20120810#ThrottlingException", Message: "slow down",
-}).Answer(wire.JSON10)
-
-func (c *cloud) putItem(it map[string]types.AttributeValue) {
-	c.t.Helper()
-	_, err := c.client.PutItem(c.t.Context(), &dynamodb.PutItemInput{TableName: aws.String(testTable), Item: it})
-	require.NoError(c.t, err)
-}
-
 // lease-assignment-and-worker-metrics#18, do better 10
 func TestStaleRecords(t *testing.T) {
 	const day = 24 * time.Hour
 	inCloud(t, func(t *testing.T, c *cloud) {
 		c.reports("old", "again")
-		c.putItem(map[string]types.AttributeValue{
+		c.Put(map[string]types.AttributeValue{
 			"leaseKey": &types.AttributeValueMemberS{Value: "timeless"}, "entityType": &types.AttributeValueMemberS{Value: "WORKER_METRIC_STATS"},
 		})
 		time.Sleep(day + time.Second)
@@ -321,20 +301,20 @@ func TestStaleRecords(t *testing.T) {
 		c.reports("A")
 		require.NoError(t, p.assigns())
 		for _, id := range []string{"old", "again", "timeless", "A"} {
-			assert.True(t, c.hasRecord(id), "%s: only just seen", id)
+			assert.NotNil(t, c.Item(id), "%s: only just seen", id)
 		}
 		time.Sleep(time.Minute)
 		c.failing("A/loop", "DeleteItem", 3)
 		time.Sleep(time.Second)
 		require.NoError(t, p.assigns(), "a deletion that fails is no failure")
-		assert.True(t, c.hasRecord("old"))
+		assert.NotNil(t, c.Item("old"))
 
 		c.before("A/loop", "DeleteItem", func() { c.reports("again") }) // lease-assignment-and-worker-metrics#8
 		require.NoError(t, p.assigns())
-		assert.False(t, c.hasRecord("old"))
-		assert.False(t, c.hasRecord("timeless"))
-		assert.True(t, c.hasRecord("again"))
-		assert.True(t, c.hasRecord("A"))
+		assert.Nil(t, c.Item("old"))
+		assert.Nil(t, c.Item("timeless"))
+		assert.NotNil(t, c.Item("again"))
+		assert.NotNil(t, c.Item("A"))
 	})
 }
 
@@ -346,10 +326,10 @@ func TestFigures(t *testing.T) {
 		c.reports("A")
 		d := drains(report("D", 0))
 		d.Updated = time.Unix(time.Now().Unix(), 0)
-		require.NoError(t, c.records().Put(t.Context(), d))
+		require.NoError(t, c.records.Put(t.Context(), d))
 		i := report("I", 0)
 		i.Stats, i.Updated = map[string][]float64{"C": {1}}, d.Updated
-		require.NoError(t, c.records().Put(t.Context(), i))
+		require.NoError(t, c.records.Put(t.Context(), i))
 
 		p := c.worker("A", func(cfg *Config) { cfg.MaxLeases = 2 }).leads()
 		require.NoError(t, p.assigns())
@@ -358,13 +338,13 @@ func TestFigures(t *testing.T) {
 			"NumWorkersWithInvalidEntry": 1, "NumWorkersWithFailingWorkerMetric": 1,
 			"LeaseAndWorkerMetricsLoad.Time": 0, "AssignExpiredOrUnassignedLeases.Time": 0, "BalanceWorkerVariance.Time": 0,
 		} {
-			assert.Equal(t, []float64{want}, p.samples.take(name), name)
+			assert.Equal(t, []float64{want}, p.figures(name), name)
 		}
-		p.samples.reset()
+		p.measured.Reset()
 		time.Sleep(2 * time.Second)
 		require.NoError(t, p.assigns())
-		assert.NotContains(t, p.samples.names(), "NumOfLeasesReassignment", "not a balancing run")
-		for _, m := range p.samples.all {
+		assert.Empty(t, p.figures("NumOfLeasesReassignment"), "not a balancing run")
+		for _, m := range p.measured.All() {
 			assert.Equal(t, "LeaseAssignmentManager", m.Operation)
 			assert.Empty(t, m.Dimensions)
 		}
