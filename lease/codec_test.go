@@ -3,8 +3,6 @@ package lease
 import (
 	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/entity"
+	"github.com/go-kcl/kcl/internal/interchange"
 )
 
 // singleLease has every field set that a single-stream lease can have.
@@ -295,78 +294,26 @@ func TestThroughputOnTheWire(t *testing.T) {
 	assert.Nil(t, throughputValue(Lease{ThroughputKBps: 1}), "not known")
 }
 
-// goldenItems returns the lease items that real Java workers left in tables.
-func goldenItems(t testing.TB) map[string]item {
-	t.Helper()
-	files, err := filepath.Glob("testdata/tables/*.json")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	leases := map[string]item{}
-	for _, f := range files {
-		data, err := os.ReadFile(f)
-		require.NoError(t, err)
-		var tables map[string]struct{ Items []map[string]map[string]any }
-		require.NoError(t, json.Unmarshal(data, &tables), f)
-		for table, content := range tables {
-			for _, raw := range content.Items {
-				it := fromJSON(t, raw)
-				if keyOf(it) != "" && it[attrCounter] != nil {
-					leases[filepath.Base(f)+" "+table+" "+keyOf(it)] = it
-				}
-			}
-		}
-	}
-	return leases
-}
-
-// fromJSON reads an item in DynamoDB's JSON.
-func fromJSON(t testing.TB, raw map[string]map[string]any) item {
-	t.Helper()
-	it := item{}
-	for attr, typed := range raw {
-		for kind, v := range typed {
-			switch kind {
-			case "S":
-				it[attr] = &str{Value: v.(string)}
-			case "N":
-				it[attr] = &number{Value: v.(string)}
-			case "SS":
-				var s []string
-				for _, e := range v.([]any) {
-					s = append(s, e.(string))
-				}
-				it[attr] = &stringSet{Value: sorted(s)}
-			case "BOOL", "L", "M", "NULL", "B":
-				it[attr] = &types.AttributeValueMemberNULL{Value: true} // not of a lease
-			default:
-				t.Fatalf("attribute %s of type %s", attr, kind)
-			}
-		}
-	}
-	return it
-}
-
 // Every lease that Java wrote is read, and written back as it was.
 func TestGoldenLeases(t *testing.T) {
-	golden := goldenItems(t)
-	require.Len(t, golden, 40)
-	multi, pending, subs := 0, 0, 0
-	for name, it := range golden {
-		multiStream := it[attrStream] != nil
-		require.Equal(t, entity.Lease, entity.Of(it), name)
-		l, err := decode(it, multiStream)
+	leases, multi, pending, subs := 0, 0, 0, 0
+	for _, g := range interchange.Items(t) {
+		want, name := g.Attributes, g.State+" "+keyOf(g.Attributes)
+		if keyOf(want) == "" || want[attrCounter] == nil {
+			continue
+		}
+		leases++
+		require.Equal(t, entity.Lease, entity.Of(want), name)
+		multiStream := want[attrStream] != nil
+		l, err := decode(want, multiStream)
 		require.NoError(t, err, name)
 
-		want := item{entity.Attribute: entity.Lease.Attr()} // which KCL before 3.5 did not write
-		for attr, v := range it {
-			want[attr] = v
-		}
-		got := encode(l)
+		want[entity.Attribute] = entity.Lease.Attr() // which KCL before 3.5 did not write
 		// Numbers are equal if their values are.
 		if n, ok := want[attrThroughput].(*number); ok {
 			want[attrThroughput] = plain(t, n.Value)
 		}
-		assert.Equal(t, want, got, name)
+		assert.Equal(t, want, encode(l), name)
 
 		if multiStream {
 			multi++
@@ -378,6 +325,7 @@ func TestGoldenLeases(t *testing.T) {
 			subs++
 		}
 	}
+	assert.Equal(t, 40, leases)
 	assert.Positive(t, multi, "multi-stream leases seen")
 	assert.Positive(t, pending, "pending checkpoints seen")
 	assert.Positive(t, subs, "sub-sequence numbers seen")

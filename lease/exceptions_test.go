@@ -1,41 +1,45 @@
 package lease
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/go-kcl/kcl/internal/interchange"
+)
 
 // javaExceptions are the places where our requests differ from what real Java
 // workers send for the same act, on purpose. None changes what a Java worker
 // reads.
 var javaExceptions = []struct {
 	acts  []string
-	apply func(want *sentence)
+	apply func(want *interchange.Sentence)
 }{
 	{
 		// KCL before 3.5 wrote no entityType. It ignores the attribute.
 		acts:  []string{"create, 2.7"},
-		apply: func(w *sentence) { w.Item = plus(w.Item, `entityType = {"S":"LEASE"}`) },
+		apply: func(w *interchange.Sentence) { w.Item = plus(w.Item, `entityType = {"S":"LEASE"}`) },
 	},
 	{
 		// A checkpoint returns the item, so that it can stand in for the next
 		// renewal: a hand-off begun since then shows in it.
 		acts:  []string{"checkpoint", "checkpoint, multi-stream", "prepare"},
-		apply: func(w *sentence) { w.Members["ReturnValues"] = `"ALL_NEW"` },
+		apply: func(w *interchange.Sentence) { w.Members["ReturnValues"] = "ALL_NEW" },
 	},
 	{
 		// The item that refused a write tells a lost answer from a lost lease.
 		// Java asks for it when it renews and assigns only; one helper sends all
 		// of our updates.
 		acts:  []string{"checkpoint", "checkpoint, multi-stream", "prepare", "start hand-off", "set children"},
-		apply: func(w *sentence) { w.Members["ReturnValuesOnConditionCheckFailure"] = `"ALL_OLD"` },
+		apply: func(w *interchange.Sentence) { w.Members["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD" },
 	},
 	{
 		// The leader's pace follows from what its scans cost.
 		acts:  []string{"scan"},
-		apply: func(w *sentence) { w.Members["ReturnConsumedCapacity"] = `"TOTAL"` },
+		apply: func(w *interchange.Sentence) { w.Members["ReturnConsumedCapacity"] = "TOTAL" },
 	},
 	{
 		// KCL 2.7 sends the default explicitly, 3.5 does not.
 		acts:  []string{"get"},
-		apply: func(w *sentence) { delete(w.Members, "ConsistentRead") },
+		apply: func(w *interchange.Sentence) { delete(w.Members, "ConsistentRead") },
 	},
 }
 

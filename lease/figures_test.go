@@ -1,30 +1,20 @@
 package lease
 
 import (
-	"sync"
+	"strings"
 
-	"github.com/go-kcl/kcl/metrics"
+	"github.com/go-kcl/kcl/internal/testbed"
 )
 
-// figures keeps the last value of each sample, by operation and name.
-type figures struct {
-	mu sync.Mutex
-	// guarded by mu
-	last map[string]float64
-}
+// figures keeps what a peer measured.
+type figures struct{ testbed.Figures }
 
-func (f *figures) Record(s metrics.Sample) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.last == nil {
-		f.last = map[string]float64{}
+// get returns the last value of "operation name".
+func (f *figures) get(figure string) (float64, bool) {
+	operation, name, _ := strings.Cut(figure, " ")
+	values := f.Values(operation, name)
+	if len(values) == 0 {
+		return 0, false
 	}
-	f.last[s.Operation+" "+s.Name] = s.Value
-}
-
-func (f *figures) get(name string) (float64, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	v, ok := f.last[name]
-	return v, ok
+	return values[len(values)-1], true
 }

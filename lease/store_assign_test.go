@@ -225,7 +225,7 @@ func TestAssignWhoseAnswerWasLost(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newTableWorld(t, false)
 			w.put(ownedItem().with(nil))
-			other := NewStore(StoreConfig{Client: w.client, Table: testTable})
+			other := NewStore(StoreConfig{Client: w.Client, Table: testTable})
 			w.loseAnswer("UpdateItem", func() {
 				now, _, err := other.GetConsistent(t.Context(), testKey)
 				require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/emu/attr"
 	"github.com/go-kcl/kcl/internal/emu/expr"
+	"github.com/go-kcl/kcl/internal/interchange"
 )
 
 // state is an item that another worker may have left under our key; nil: none.
@@ -207,7 +208,7 @@ func TestEveryConditionCounts(t *testing.T) {
 				assert.Equal(t, s.item, w.item(testKey), s.name)
 			}
 
-			_, body := sentBy(t, false, func(ctx context.Context, s *Store) { _, _ = write.do(ctx, s) })
+			body := sentBy(t, testTable, false, func(ctx context.Context, s *Store) { _, _ = write.do(ctx, s) }).Body
 			terms := conditionTerms(t, body)
 			if write.read != nil {
 				assert.True(t, holds(t, body, terms, write.read), "what was read fulfils the condition")
@@ -254,31 +255,11 @@ func holds(t *testing.T, body []byte, terms []string, it item) bool {
 	}
 	parsed, err := in.Parse(expr.OpDelete)
 	require.NoError(t, err)
-	return parsed.Condition.Eval(emulated(it))
+	return parsed.Condition.Eval(interchange.Canonical(t, it))
 }
 
 func placeholders(expression string) []string {
 	return strings.FieldsFunc(expression, func(r rune) bool { return strings.ContainsRune(" ()=,", r) })
-}
-
-// emulated is it as the emulation stores it.
-func emulated(it item) attr.Item {
-	out := attr.Item{}
-	for name, v := range it {
-		switch v := v.(type) {
-		case *str:
-			out[name] = attr.String(v.Value)
-		case *number:
-			n, err := attr.ParseNumber(v.Value)
-			if err != nil {
-				panic(err)
-			}
-			out[name] = n
-		default:
-			panic("not needed here")
-		}
-	}
-	return out
 }
 
 // Each write leaves every attribute alone that it does not know.

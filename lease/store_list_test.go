@@ -1,11 +1,9 @@
 package lease
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -17,6 +15,7 @@ import (
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/ddb"
 	"github.com/go-kcl/kcl/internal/entity"
+	"github.com/go-kcl/kcl/internal/testbed"
 	"github.com/go-kcl/kcl/metrics"
 )
 
@@ -126,10 +125,10 @@ func TestListLimit(t *testing.T) {
 
 // One bad item costs one log line and is counted; it is no reason to stop.
 func TestBadItemIsLoggedOnce(t *testing.T) {
-	var log bytes.Buffer
-	rec := new(samples)
+	var log testbed.Log
+	var rec testbed.Figures
 	p := &pages{pages: [][]map[string]any{{leaseJSON("a"), badJSON("broken")}, {leaseJSON("b"), otherJSON("w")}}}
-	s := scripted(p.answer).store(StoreConfig{Segments: 1, Logger: slog.New(slog.NewTextHandler(&log, nil)), Metrics: rec})
+	s := scripted(p.answer).store(StoreConfig{Segments: 1, Logger: testbed.Logger(&log), Metrics: &rec})
 	for range 3 {
 		leases, err := s.List(t.Context())
 		require.NoError(t, err)
@@ -139,42 +138,29 @@ func TestBadItemIsLoggedOnce(t *testing.T) {
 		assert.Equal(t, []string{"a", "b"}, keysOf(snap.Leases))
 		assert.Equal(t, []string{"broken"}, snap.BadLeases)
 	}
-	assert.Equal(t, 1, bytes.Count(log.Bytes(), []byte("\n")), log.String())
-	assert.Contains(t, log.String(), "level=WARN")
-	assert.Contains(t, log.String(), "lease=broken")
-	assert.Contains(t, log.String(), attrCounter)
+	assert.Equal(t, 1, log.Count("level=WARN"), log.String())
+	assert.Equal(t, 1, log.Count("level=WARN", "lease=broken", attrCounter), log.String())
 	want := metrics.Sample{Operation: "ListLeases", Name: "LeaseDeserializationFailureCount", Value: 1, Unit: metrics.Count}
-	assert.Equal(t, want, rec.all[0])
-	assert.Len(t, rec.all, 6, "counted each time")
+	assert.Equal(t, want, rec.All()[0])
+	assert.Len(t, rec.All(), 6, "counted each time")
 }
 
 // No more keys than maxBadKeys are remembered, and no line is logged for what
 // cannot be remembered.
 func TestBadItemsAreBounded(t *testing.T) {
-	var log bytes.Buffer
+	var log testbed.Log
 	var page []map[string]any
 	for i := range maxBadKeys + 5 {
 		page = append(page, badJSON(fmt.Sprint("broken-", i)))
 	}
 	s := scripted((&pages{pages: [][]map[string]any{page}}).answer).
-		store(StoreConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		store(StoreConfig{Logger: testbed.Logger(&log)})
 	for range 2 {
 		_, err := s.List(t.Context())
 		require.NoError(t, err)
 	}
-	assert.Equal(t, maxBadKeys, bytes.Count(log.Bytes(), []byte("\n")))
+	assert.Equal(t, maxBadKeys, log.Count("level=WARN"))
 	assert.Len(t, s.bad, maxBadKeys)
-}
-
-type samples struct {
-	mu  sync.Mutex
-	all []metrics.Sample
-}
-
-func (r *samples) Record(s metrics.Sample) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all = append(r.all, s)
 }
 
 // leases#39: see also TestErrorClasses.
@@ -288,7 +274,7 @@ func TestKeysOwnedBy(t *testing.T) {
 		require.ErrorIs(t, err, kcl.ErrDependency)
 	}
 	t.Run("no table", func(t *testing.T) {
-		s := NewStore(StoreConfig{Client: w.client, Table: "missing"})
+		s := NewStore(StoreConfig{Client: w.Client, Table: "missing"})
 		_, err := s.KeysOwnedBy(t.Context(), "A")
 		require.ErrorIs(t, err, kcl.ErrInvalidState)
 		assert.False(t, errors.Is(err, ErrIndexNotReady))

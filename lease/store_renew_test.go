@@ -143,13 +143,13 @@ func TestRenewRefused(t *testing.T) {
 // leases#26: the write took effect, its answer was lost, the SDK sent it again.
 func TestRenewWhoseAnswerWasLost(t *testing.T) {
 	handOff := func(w *tableWorld) func() {
-		other := NewStore(StoreConfig{Client: w.client, Table: testTable})
+		other := NewStore(StoreConfig{Client: w.Client, Table: testTable})
 		return func() {
-			now, _, err := other.GetConsistent(w.t.Context(), testKey)
-			require.NoError(w.t, err)
-			_, ok, err := other.StartHandOff(w.t.Context(), now, "B")
-			require.NoError(w.t, err)
-			require.True(w.t, ok)
+			now, _, err := other.GetConsistent(w.T.Context(), testKey)
+			require.NoError(w.T, err)
+			_, ok, err := other.StartHandOff(w.T.Context(), now, "B")
+			require.NoError(w.T, err)
+			require.True(w.T, ok)
 		}
 	}
 	pending := item{attrOwner: &str{Value: "B"}, attrCheckpointOwner: &str{Value: "A"}}

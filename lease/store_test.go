@@ -7,10 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/interchange"
 )
 
 // leases#14
@@ -102,7 +104,7 @@ func TestMetadataTouchesOnlyItsField(t *testing.T) {
 		assert.Equal(t, want, w.item(testKey))
 	})
 	t.Run("lease is gone", func(t *testing.T) {
-		w.delete(testKey)
+		w.Delete(testKey)
 		require.NoError(t, w.store.SetChildren(t.Context(), testKey, []string{"c"}))
 		require.NoError(t, w.store.SetHashRange(t.Context(), testKey, hashRange("5", "10")))
 		assert.Nil(t, w.item(testKey))
@@ -239,13 +241,12 @@ func TestErrorClasses(t *testing.T) {
 
 // A failure without an answer of the service is a Dependency too.
 func TestBrokenConnection(t *testing.T) {
-	c := new(capture)
 	for name, call := range everyCall {
-		s := scripted(nil).store(StoreConfig{Segments: 1})
-		s.client = clientOf(c)
-		err := call(t.Context(), s)
-		require.ErrorIs(t, err, kcl.ErrDependency, name)
-		require.ErrorContains(t, err, "captured", name)
+		interchange.Sent(t, func(c *dynamodb.Client) {
+			err := call(t.Context(), NewStore(StoreConfig{Client: c, Table: testTable, Segments: 1}))
+			require.ErrorIs(t, err, kcl.ErrDependency, name)
+			require.ErrorIs(t, err, interchange.ErrCaptured, name)
+		})
 	}
 }
 

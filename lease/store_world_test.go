@@ -8,24 +8,21 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/ddb"
 	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/internal/interchange"
+	"github.com/go-kcl/kcl/internal/testbed"
 	"github.com/go-kcl/kcl/kcltest"
 )
 
@@ -34,61 +31,37 @@ const testTable = "app"
 // tableWorld is an emulated DynamoDB with an empty lease table, and a store on
 // it.
 type tableWorld struct {
-	t      *testing.T
-	aws    *kcltest.AWS
-	client *dynamodb.Client // another's, for what other workers write
-	store  *Store
+	*testbed.Table // another's hand on it
+	aws            *kcltest.AWS
+	store          *Store
 }
 
 func newTableWorld(t *testing.T, multiStream bool) *tableWorld {
 	t.Helper()
-	emu := kcltest.New(kcltest.Options{Delays: kcltest.NoDelays})
-	w := &tableWorld{t: t, aws: emu, client: dynamodb.NewFromConfig(emu.Config("other"))}
-	_, err := ddb.NewTable(ddb.TableConfig{Client: w.client, Table: testTable}).Prepare(t.Context())
+	w := &tableWorld{aws: kcltest.New(kcltest.Options{Delays: kcltest.NoDelays})}
+	w.Table = &testbed.Table{T: t, Client: dynamodb.NewFromConfig(w.aws.Config("other")), Name: testTable, Key: attrKey}
+	_, err := ddb.NewTable(ddb.TableConfig{Client: w.Client, Table: testTable}).Prepare(t.Context())
 	require.NoError(t, err)
 	w.store = NewStore(StoreConfig{
-		Client: dynamodb.NewFromConfig(emu.Config("store")), Table: testTable, MultiStream: multiStream,
-		Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Client: dynamodb.NewFromConfig(w.aws.Config("store")), Table: testTable, MultiStream: multiStream, Logger: testbed.Logger(t.Output()),
 	})
 	return w
 }
 
 // put stores an item as it is; nil stores none.
 func (w *tableWorld) put(it item) {
-	w.t.Helper()
-	if it == nil {
-		return
+	w.T.Helper()
+	if it != nil {
+		w.Put(it)
 	}
-	_, err := w.client.PutItem(w.t.Context(), &dynamodb.PutItemInput{TableName: aws.String(testTable), Item: it})
-	require.NoError(w.t, err)
 }
 
 // item returns the stored item, sets sorted; nil if there is none.
 func (w *tableWorld) item(key string) item {
-	w.t.Helper()
-	out, err := w.client.GetItem(w.t.Context(), &dynamodb.GetItemInput{
-		TableName: aws.String(testTable), Key: item{attrKey: &str{Value: key}}, ConsistentRead: aws.Bool(true),
-	})
-	require.NoError(w.t, err)
-	for _, v := range out.Item {
-		switch v := v.(type) {
-		case *stringSet:
-			slices.Sort(v.Value)
-		case *types.AttributeValueMemberNS:
-			slices.Sort(v.Value)
-		case *types.AttributeValueMemberBS:
-			slices.SortFunc(v.Value, bytes.Compare)
-		}
-	}
-	return out.Item
-}
-
-func (w *tableWorld) delete(key string) {
-	w.t.Helper()
-	_, err := w.client.DeleteItem(w.t.Context(), &dynamodb.DeleteItemInput{
-		TableName: aws.String(testTable), Key: item{attrKey: &str{Value: key}},
-	})
-	require.NoError(w.t, err)
+	w.T.Helper()
+	it := w.Item(key)
+	interchange.SortSets(it)
+	return it
 }
 
 // loseAnswer carries the store's next call of the operation out, then meanwhile,
@@ -148,20 +121,9 @@ func ownedLease() Lease {
 
 // foreign are attributes of every type that no version known to us writes.
 func foreign() item {
-	return item{
-		"futureString":    &str{Value: ""},
-		"futureNumber":    &number{Value: "12345678901234567890123456789012345678"},
-		"futureBinary":    &binary{Value: []byte{0, 255}},
-		"futureBool":      &types.AttributeValueMemberBOOL{Value: true},
-		"futureNull":      &types.AttributeValueMemberNULL{Value: true},
-		"futureStrings":   &stringSet{Value: []string{"a", "b"}},
-		"futureNumbers":   &types.AttributeValueMemberNS{Value: []string{"1", "2.5"}},
-		"futureBinaries":  &types.AttributeValueMemberBS{Value: [][]byte{{1}, {2}}},
-		"futureList":      &types.AttributeValueMemberL{Value: []types.AttributeValue{&str{Value: "x"}, &number{Value: "1"}}},
-		"futureMap":       &types.AttributeValueMemberM{Value: item{"leaseOwner": &str{Value: "no owner"}}},
-		"future.dotted":   &str{Value: "dots are no path"},
-		"leaseOwnerSince": &number{Value: "1"},
-	}
+	it := interchange.Foreign()
+	it["leaseOwnerSince"] = &number{Value: "1"}
+	return it
 }
 
 // scripted is an HTTP client that answers DynamoDB calls itself. It is safe for
@@ -195,19 +157,8 @@ func (s scripted) Do(r *http.Request) (*http.Response, error) {
 // store returns a store that s answers.
 func (s scripted) store(cfg StoreConfig) *Store {
 	cfg.Table = testTable
-	cfg.Client = clientOf(s)
+	cfg.Client = interchange.Client(s)
 	return NewStore(cfg)
-}
-
-// clientOf returns a client that tries each call once, through h.
-func clientOf(h aws.HTTPClient) *dynamodb.Client {
-	return dynamodb.New(dynamodb.Options{
-		Region:       "us-east-1",
-		BaseEndpoint: aws.String("http://test"),
-		HTTPClient:   h,
-		Credentials:  credentials.NewStaticCredentialsProvider("key", "secret", ""),
-		Retryer:      aws.NopRetryer{},
-	})
 }
 
 // awsError is the body of an error.
@@ -217,10 +168,5 @@ func awsError(code, message string) map[string]any {
 
 // delay makes each call of the store take d before it is carried out.
 func (w *tableWorld) delay(d time.Duration) {
-	w.aws.Intercept(func(_ context.Context, info wire.Info, run func() wire.Answer) (wire.Answer, error) {
-		if info.Client == "store" {
-			time.Sleep(d)
-		}
-		return run(), nil
-	})
+	w.aws.Inject(kcltest.Fault{Clients: []string{"store"}, Effect: kcltest.Slow, Delay: d})
 }

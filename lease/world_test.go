@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/ddb"
+	"github.com/go-kcl/kcl/internal/testbed"
 	"github.com/go-kcl/kcl/kcltest"
 )
 
@@ -209,8 +209,8 @@ type peer struct {
 	line    *line
 	store   *Store
 	finder  *Discoverer
-	metrics *figures
-	log     logLines
+	metrics figures
+	log     testbed.Log
 
 	mu sync.Mutex
 	// guarded by mu
@@ -225,12 +225,12 @@ func (w *world) peer(name string, options ...func(*RenewerConfig)) *peer {
 }
 
 func (w *world) peerWith(name string, cfg aws.Config, options ...func(*RenewerConfig)) *peer {
-	p := &peer{w: w, name: name, line: &line{next: cfg.HTTPClient}, metrics: &figures{}}
+	p := &peer{w: w, name: name, line: &line{next: cfg.HTTPClient}}
 	cfg.HTTPClient = p.line
-	log := slog.New(slog.NewTextHandler(io.MultiWriter(testLog{w.t}, &p.log), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	log := testbed.Logger(io.MultiWriter(w.t.Output(), &p.log))
 	p.store = NewStore(StoreConfig{Client: dynamodb.NewFromConfig(cfg), Table: "app", Logger: log})
 	rc := RenewerConfig{
-		Store: p.store, Worker: name, Logger: log, Metrics: p.metrics,
+		Store: p.store, Worker: name, Logger: log, Metrics: &p.metrics,
 		Events: Events{
 			Acquired:         func(l Lease) { p.tell("acquired " + l.Key) },
 			Lost:             func(l Lease, why Loss) { p.tell("lost " + l.Key + " " + string(why)) },
@@ -242,7 +242,7 @@ func (w *world) peerWith(name string, cfg aws.Config, options ...func(*RenewerCo
 	}
 	p.Renewer = NewRenewer(rc)
 	p.finder = NewDiscoverer(DiscovererConfig{
-		Store: p.store, Renewer: p.Renewer, Worker: name, Logger: log, Metrics: p.metrics,
+		Store: p.store, Renewer: p.Renewer, Worker: name, Logger: log, Metrics: &p.metrics,
 	})
 	return p
 }
@@ -307,29 +307,4 @@ func lease(key, owner string) Lease {
 func at(sequence string) kcl.Position { return kcl.Position{SequenceNumber: sequence} }
 
 // warned returns how many warnings were logged whose message begins so.
-func (p *peer) warned(message string) int {
-	p.log.mu.Lock()
-	defer p.log.mu.Unlock()
-	return strings.Count(p.log.text.String(), `level=WARN msg="`+message)
-}
-
-// logLines keeps what is logged.
-type logLines struct {
-	mu sync.Mutex
-	// guarded by mu
-	text strings.Builder
-}
-
-func (l *logLines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-// testLog writes a bubble's log to the test's.
-type testLog struct{ t *testing.T }
-
-func (l testLog) Write(b []byte) (int, error) {
-	l.t.Logf("%s", bytes.TrimRight(b, "\n"))
-	return len(b), nil
-}
+func (p *peer) warned(message string) int { return p.log.Count(`level=WARN msg="` + message) }

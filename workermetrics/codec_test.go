@@ -1,7 +1,6 @@
 package workermetrics
 
 import (
-	"encoding/json"
 	"math"
 	"strconv"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-kcl/kcl/internal/emu/attr"
 	"github.com/go-kcl/kcl/internal/entity"
 	"github.com/go-kcl/kcl/internal/interchange"
 )
@@ -22,17 +20,6 @@ func fromJSON(t testing.TB, text string) item {
 	it, err := attributevalue.UnmarshalMapJSON([]byte(text))
 	require.NoError(t, err)
 	return it
-}
-
-// canonical gives numbers one spelling, whatever was sent.
-func canonical(t testing.TB, it item) attr.Item {
-	t.Helper()
-	text, err := attributevalue.MarshalMapJSON(it)
-	require.NoError(t, err)
-	var out attr.Item
-	require.NoError(t, json.Unmarshal(text, &out))
-	require.NoError(t, out.Check())
-	return out
 }
 
 // Every record that Java wrote into a lease table is read, and written back as
@@ -54,7 +41,7 @@ func TestGoldenRecords(t *testing.T) {
 		}
 		back := encode(r)
 		back[attrKey] = g.Attributes[attrKey]
-		assert.Equal(t, canonical(t, g.Attributes), canonical(t, back), g.State)
+		assert.Equal(t, interchange.Canonical(t, g.Attributes), interchange.Canonical(t, back), g.State)
 	}
 	assert.Equal(t, 21, records)
 	assert.Equal(t, 2, loads)

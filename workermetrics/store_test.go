@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/entity"
+	"github.com/go-kcl/kcl/internal/interchange"
 	"github.com/go-kcl/kcl/kcltest"
 )
 
@@ -25,14 +26,14 @@ func TestPut(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			r := Record{Worker: "w", Updated: now(), Load: Load{map[string][]float64{"C": {85, -1}}, map[string][]int64{"C": {100}}}}
 			require.NoError(t, w.store.Put(t.Context(), r))
-			assert.Equal(t, canonical(t, fromJSON(t, `{"leaseKey":{"S":"w"},"entityType":{"S":"WORKER_METRIC_STATS"},"lut":{"N":"946684800"},
+			assert.Equal(t, interchange.Canonical(t, fromJSON(t, `{"leaseKey":{"S":"w"},"entityType":{"S":"WORKER_METRIC_STATS"},"lut":{"N":"946684800"},
 				"sts":{"M":{"C":{"L":[{"N":"85"},{"N":"-1"}]}}},"opr":{"M":{"C":{"L":[{"N":"100"}]}}}}`)), w.item())
 		})
 	})
 	t.Run("without metrics", func(t *testing.T) { // lease-assignment-and-worker-metrics#3
 		inWorld(t, func(t *testing.T, w *world) {
 			require.NoError(t, w.store.Put(t.Context(), noMetrics(now())))
-			assert.Equal(t, canonical(t, fromJSON(t, `{"leaseKey":{"S":"w"},"entityType":{"S":"WORKER_METRIC_STATS"},"lut":{"N":"946684800"},
+			assert.Equal(t, interchange.Canonical(t, fromJSON(t, `{"leaseKey":{"S":"w"},"entityType":{"S":"WORKER_METRIC_STATS"},"lut":{"N":"946684800"},
 				"sts":{"M":{}},"opr":{"M":{}}}`)), w.item())
 		})
 	})
@@ -49,7 +50,7 @@ func TestPut(t *testing.T) {
 			want := maps.Clone(before)
 			want[attrUpdated] = seconds(now())
 			want[attrStats], want[attrOperatingRange] = &object{Value: item{}}, &object{Value: item{}}
-			assert.Equal(t, canonical(t, want), w.item(), "maps are replaced, all else survives")
+			assert.Equal(t, interchange.Canonical(t, want), w.item(), "maps are replaced, all else survives")
 		})
 	})
 	t.Run("a record that must not be written", func(t *testing.T) { // lease-assignment-and-worker-metrics#7

@@ -55,7 +55,7 @@ func (w *world) run(r *Reporter) (stop func()) {
 func (w *world) item() attr.Item {
 	w.T.Helper()
 	if it := w.Item("w"); it != nil {
-		return canonical(w.T, it)
+		return interchange.Canonical(w.T, it)
 	}
 	return nil
 }

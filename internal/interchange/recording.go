@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-kcl/kcl/internal/emu/attr"
 )
 
 //go:embed testdata
@@ -109,6 +111,18 @@ func SortSets(item map[string]types.AttributeValue) {
 			slices.SortFunc(v.Value, bytes.Compare)
 		}
 	}
+}
+
+// Canonical returns an item in the form in which equal items are equal values:
+// one spelling for each number, one order for each set.
+func Canonical(t testing.TB, item map[string]types.AttributeValue) attr.Item {
+	t.Helper()
+	text, err := attributevalue.MarshalMapJSON(item)
+	require.NoError(t, err)
+	var out attr.Item
+	require.NoError(t, json.Unmarshal(text, &out))
+	require.NoError(t, out.Check())
+	return out
 }
 
 func read(t testing.TB, name string) []byte {
