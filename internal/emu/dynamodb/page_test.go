@@ -282,6 +282,10 @@ func TestQueryRanges(t *testing.T) {
 	}
 	c.refused(t, validation, "Filter Expression can only contain non-primary key attributes: Primary key attribute: r", "Query", `{"TableName":"texts","KeyConditionExpression":"h = :x","FilterExpression":"r = :x","ExpressionAttributeValues":{":x":{"S":"a"}}}`)
 	c.ok(t, "Scan", `{"TableName":"texts","FilterExpression":"r = :x","ExpressionAttributeValues":{":x":{"S":"a"}}}`)
+	for _, none := range []string{"", `,"FilterExpression":"attribute_exists(v)"`, `,"QueryFilter":{"v":{"ComparisonOperator":"NULL"}}`} {
+		c.refused(t, validation, "Either the KeyConditions or KeyConditionExpression parameter must be specified", "Query", `{"TableName":"texts"%s}`, none)
+	}
+	c.refused(t, validation, "Conditions can be of length 1 or 2 only", "Query", `{"TableName":"texts","KeyConditions":{}}`)
 }
 
 func TestSelect(t *testing.T) {

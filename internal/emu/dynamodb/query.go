@@ -27,6 +27,9 @@ func (r *query) compile() (plan, error) {
 	if err := r.ExclusiveStartKey.Check(); err != nil {
 		return plan{}, err
 	}
+	if r.KeyConditionExpression == nil && r.KeyConditions == nil {
+		return plan{}, invalidf("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
+	}
 	parsed, err := r.Parse(expr.OpQuery)
 	if err != nil {
 		return plan{}, err
