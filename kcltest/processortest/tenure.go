@@ -75,7 +75,7 @@ func (t *Tenure) Deliver(ctx context.Context, limit int) error {
 }
 
 // DeliverEmpty calls ProcessRecords without records, as the library does if
-// scheduler.Config.CallWithEmptyBatches is set.
+// scheduler.Config.CallProcessRecordsEvenForEmptyRecordList is set.
 func (t *Tenure) DeliverEmpty(ctx context.Context) error {
 	return t.deliver(ctx, func() []kcl.Record { return nil }, true)
 }
