@@ -74,7 +74,10 @@ func (k *HashKey) UnmarshalText(b []byte) (err error) {
 
 // HashRange is a shard's part of the hash key space, both ends included. The
 // zero HashRange means that the range is not known.
-type HashRange struct{ Start, End HashKey }
+type HashRange struct {
+	Start HashKey `json:"start"`
+	End   HashKey `json:"end"`
+}
 
 // ParseHashRange reads both ends. It returns an error unless start ≤ end.
 func ParseHashRange(start, end string) (HashRange, error) {

@@ -2,7 +2,6 @@ package kcl
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -134,15 +133,15 @@ func (p Position) String() string {
 	return p.SequenceNumber + ":" + strconv.FormatInt(p.SubSequenceNumber, 10)
 }
 
-// ParsePosition is the inverse of [Position.String]. It returns an error that
-// wraps [ErrInvalidPosition] for anything else.
+// ParsePosition reads what [Position.String] returns: "sequence" or
+// "sequence:sub". Its error wraps [ErrInvalidPosition].
 func ParsePosition(s string) (Position, error) {
 	seq, sub, found := strings.Cut(s, ":")
 	p := Position{SequenceNumber: seq}
 	if found {
 		n, err := strconv.ParseInt(sub, 10, 64)
-		if err != nil {
-			return Position{}, fmt.Errorf("%w: %q: %w", ErrInvalidPosition, s, errors.Unwrap(err))
+		if err != nil || !isDigits(sub) {
+			return Position{}, fmt.Errorf("%w: %q: the sub-sequence number is none of 0 to 2^63 - 1", ErrInvalidPosition, s)
 		}
 		p.SubSequenceNumber = n
 	}

@@ -2,9 +2,11 @@ package kcl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -80,11 +82,11 @@ func ParseStreamIdentifier(s string) (StreamIdentifier, error) {
 // StreamByName returns the identifier of a single-stream application's stream,
 // given by name or ARN.
 func StreamByName(nameOrARN string) (StreamIdentifier, error) {
-	if len(nameOrARN) >= 4 && nameOrARN[:4] == "arn:" {
+	if strings.HasPrefix(nameOrARN, "arn:") {
 		return streamByARN(nameOrARN, 0)
 	}
 	if nameOrARN == "" {
-		return StreamIdentifier{}, fmt.Errorf("stream name is empty")
+		return StreamIdentifier{}, errors.New("stream name is empty")
 	}
 	return StreamIdentifier{Name: nameOrARN}, nil
 }
@@ -139,6 +141,16 @@ func (p InitialPosition) Sentinel() Position { return p.sentinel }
 // Timestamp returns the instant given to [AtTimestamp], else the zero time.
 func (p InitialPosition) Timestamp() time.Time { return p.at }
 
+func (p InitialPosition) validate() error {
+	switch {
+	case p.IsZero():
+		return errors.New("an initial position must be given: kcl.TrimHorizon, kcl.Latest or kcl.AtTimestamp")
+	case p.sentinel == AtTimestampSentinel && p.at.IsZero():
+		return errors.New("initial position AT_TIMESTAMP needs a time")
+	}
+	return nil
+}
+
 // String returns the sentinel's name and, for AT_TIMESTAMP, the instant.
 func (p InitialPosition) String() string {
 	if p.sentinel == AtTimestampSentinel {
@@ -176,14 +188,8 @@ type singleStream struct {
 
 func (s singleStream) Streams(context.Context) ([]StreamConfig, error) {
 	id, err := StreamByName(s.nameOrARN)
-	if err != nil {
-		return nil, err
-	}
-	if s.position.IsZero() {
-		return nil, fmt.Errorf("stream %s: an initial position must be given: kcl.TrimHorizon, kcl.Latest or kcl.AtTimestamp", id.Name)
-	}
-	if s.position.sentinel == AtTimestampSentinel && s.position.at.IsZero() {
-		return nil, fmt.Errorf("stream %s: initial position AT_TIMESTAMP needs a time", id.Name)
+	if err = errors.Join(err, s.position.validate()); err != nil {
+		return nil, fmt.Errorf("stream %q: %w", s.nameOrARN, err)
 	}
 	return []StreamConfig{{Stream: id, Position: s.position}}, nil
 }

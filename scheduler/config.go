@@ -21,7 +21,7 @@ type Config struct {
 	// Application names the application: all its workers, whatever their
 	// language, give the same name. It is the lease table's name by default
 	// (applicationName). 3 to 255 characters of a-z, A-Z, 0-9, _, - and . where
-	// it names the table.
+	// it names the table; else any but none.
 	Application string
 
 	// Streams says which streams to consume and where to begin:
@@ -147,7 +147,7 @@ type TableConfig struct {
 	Tags map[string]string
 	// Created is called once, by the worker that created the table, when the
 	// table is active (tableCreatorCallback). An error fails that try of the
-	// start; it is not called again.
+	// start, and the next one calls it again. ctx ends when the worker is stopped.
 	Created func(ctx context.Context, client *dynamodb.Client, table string) error
 }
 
@@ -219,8 +219,9 @@ type LeaderConfig struct {
 	// to 1 h.
 	LeaseDuration time.Duration
 	// HeartbeatPeriod is how often the leader renews the lock
-	// (dynamoDbLockBasedLeaderHeartbeatPeriodInMillis). Default 10 s; KCL 30 s. At
-	// most half of LeaseDuration.
+	// (dynamoDbLockBasedLeaderHeartbeatPeriodInMillis), and half of it how long
+	// each of its calls may take; two of them are made to free the lock when the
+	// leader stops. Default 10 s; KCL 30 s. 100 ms to half of LeaseDuration.
 	HeartbeatPeriod time.Duration
 }
 

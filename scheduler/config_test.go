@@ -73,8 +73,13 @@ func TestFaults(t *testing.T) {
 		{func(c *Config) {
 			c.Streams = kcl.SingleStream("arn:aws:kinesis:eu-west-1:123456789012:stream/s", kcl.Latest)
 		}, "in the Kinesis client's region"},
+		{func(c *Config) { c.Streams = kcl.SingleStream("a stream", kcl.Latest) }, `Streams is a stream called "a stream", must be 1 to 128 characters`},
+		{func(c *Config) { c.Streams = kcl.SingleStream(strings.Repeat("s", 129), kcl.Latest) }, "must be 1 to 128 characters"},
 		{func(c *Config) { c.Streams = multi{} }, "multi-stream"},
-		{func(c *Config) { c.Streams = failing{} }, "out of streams"},
+		{func(c *Config) { c.Streams = tracker{err: errors.New("out of streams")} }, "out of streams"},
+		{func(c *Config) { c.Streams = tracker{} }, "Streams is 0 streams, must be exactly one"},
+		{func(c *Config) { c.Streams = tracker{}.of("s", kcl.InitialPosition{}) }, "Streams is a stream without an initial position"},
+		{func(c *Config) { c.Streams = tracker{}.of("s", kcl.AtTimestamp(time.Time{})) }, "Streams is a stream without an initial position"},
 		{func(c *Config) { c.AWS.Region = "" }, "AWS.Region"},
 		{func(c *Config) { c.AWS.Credentials = nil }, "AWS.Credentials"},
 		{func(c *Config) { c.Handler = nil }, "Handler and NewProcessor"},
@@ -112,7 +117,11 @@ func TestFaults(t *testing.T) {
 		{func(c *Config) { c.Leader.LeaseDuration = time.Millisecond }, "Leader.LeaseDuration is 1ms"},
 		{func(c *Config) {
 			c.Leader.LeaseDuration, c.Leader.HeartbeatPeriod = 59999*time.Millisecond, 30*time.Second
-		}, "Leader.HeartbeatPeriod is 30s, must be above 0 and at most half of Leader.LeaseDuration (59.999s)"},
+		}, "Leader.HeartbeatPeriod is 30s, must be 100ms to half of Leader.LeaseDuration (29.9995s)"},
+		{func(c *Config) { c.Leader.HeartbeatPeriod = time.Nanosecond }, "Leader.HeartbeatPeriod is 1ns"},
+		{func(c *Config) {
+			c.Leader.LeaseDuration, c.Leader.HeartbeatPeriod = 2000900*time.Microsecond, 1000450*time.Microsecond
+		}, "half of Leader.LeaseDuration (1s)"},
 		{func(c *Config) { c.Polling.MaxRecords = 10_001 }, "Polling.MaxRecords is 10001"},
 		{func(c *Config) { c.Polling.MaxRecords = -1 }, "Polling.MaxRecords is -1"},
 		{func(c *Config) { c.Polling.MaxPendingProcessRecordsInput = 6 }, "Polling.MaxPendingProcessRecordsInput is 6"},
@@ -138,9 +147,12 @@ func TestFaults(t *testing.T) {
 	}
 	c := validConfig()
 	c.Leases.MaxRenewals, c.Polling.MaxRecords, c.StopTimeout = -1, -1, -1
+	c.WorkerIdentifier, c.Streams = "Leader", kcl.SingleStream("", kcl.InitialPosition{})
 	_, err := New(c)
-	for _, field := range []string{"Leases.MaxRenewals", "Polling.MaxRecords", "StopTimeout"} {
-		assert.ErrorContains(t, err, field, "all faults are named at once")
+	for _, fault := range []string{
+		"Leases.MaxRenewals", "Polling.MaxRecords", "StopTimeout", "WorkerIdentifier", "stream name is empty", "initial position must be given",
+	} {
+		assert.ErrorContains(t, err, fault, "all faults are named at once")
 	}
 }
 
@@ -154,11 +166,17 @@ type multi struct{ kcl.StreamTracker }
 
 func (multi) MultiStream() bool { return true }
 
-type failing struct{ multi }
+// tracker is a user's own.
+type tracker struct {
+	streams []kcl.StreamConfig
+	err     error
+}
 
-func (failing) MultiStream() bool { return false }
-func (failing) Streams(context.Context) ([]kcl.StreamConfig, error) {
-	return nil, errors.New("out of streams")
+func (tracker) MultiStream() bool                                     { return false }
+func (r tracker) Streams(context.Context) ([]kcl.StreamConfig, error) { return r.streams, r.err }
+
+func (tracker) of(name string, p kcl.InitialPosition) tracker {
+	return tracker{streams: []kcl.StreamConfig{{Stream: kcl.StreamIdentifier{Name: name}, Position: p}}}
 }
 
 // config-metrics-operations#3: what KCL raises with a warning, so that a shared

@@ -131,11 +131,16 @@ func TestReshard(t *testing.T) {
 // stops at once.
 func TestStopEarly(t *testing.T) {
 	inFleet(t, 4, func(t *testing.T, f *fleet) {
-		s, err := New(f.config("never run"))
+		var told []State
+		c := f.config("never run")
+		states(&told)(&c)
+		s, err := New(c)
 		require.NoError(t, err)
 		require.NoError(t, s.Shutdown(t.Context()))
 		require.NoError(t, s.Run(t.Context()), "consumption#14: a stop before the start makes it nothing")
 		require.Error(t, s.Run(t.Context()))
+		require.NoError(t, s.Shutdown(t.Context()))
+		assert.Equal(t, []State{StateStopped}, told)
 
 		m := f.start("a")
 		time.Sleep(100 * time.Millisecond) // the table is being created

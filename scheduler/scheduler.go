@@ -57,16 +57,13 @@ var (
 // field, its value and its bound. It makes no call and starts nothing.
 func New(c Config) (*Scheduler, error) {
 	c = c.withDefaults()
-	if err := c.validate(); err != nil {
-		return nil, err
-	}
-	streams, err := c.Streams.Streams(context.Background())
+	stream, err := c.validate()
 	if err != nil {
-		return nil, fmt.Errorf("scheduler: %w", err)
+		return nil, err
 	}
 	s := &Scheduler{
 		cfg:    c,
-		stream: streams[0],
+		stream: stream,
 		log:    c.Logger.With("worker", c.WorkerIdentifier),
 		ready:  make(chan struct{}),
 		done:   make(chan struct{}),
@@ -100,6 +97,7 @@ func (s *Scheduler) Run(ctx context.Context) (err error) {
 	if s.stopping.Err() != nil { // stopped before it began
 		s.state = StateStopped
 		s.mu.Unlock()
+		s.tell(StateStopped)
 		close(s.done)
 		return nil
 	}
@@ -123,7 +121,7 @@ func (s *Scheduler) Run(ctx context.Context) (err error) {
 	w, err := s.join(values)
 	if err != nil {
 		if s.stopping.Err() != nil {
-			return nil // stopped while starting; there is nothing to hand back
+			return nil // stopped while starting; there is no lease to hand back
 		}
 		return fmt.Errorf("scheduler: %w", err)
 	}
@@ -142,10 +140,11 @@ func (s *Scheduler) Run(ctx context.Context) (err error) {
 }
 
 // Shutdown stops the worker gracefully and returns what Run returns, or nil if
-// Run was never called. When ctx ends first, the worker drops everything, as
-// after StopTimeout, and Shutdown returns an error that wraps ctx's cause beside
-// Run's. Called from a callback, it only starts the stop, which StopTimeout then
-// bounds, and returns nil.
+// Run was not called; then it never does anything. When ctx ends first, the
+// worker drops everything, as after StopTimeout, and Shutdown returns an error
+// that wraps ctx's cause beside Run's. Called from a callback, with the
+// callback's context, it only starts the stop, which StopTimeout then bounds,
+// and returns nil; with another context it would wait for the callback itself.
 func (s *Scheduler) Shutdown(ctx context.Context) error {
 	if ctx.Value(callback{}) == s {
 		s.stop(errFromCallback)

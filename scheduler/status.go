@@ -126,10 +126,10 @@ type LeaseInfo struct {
 	CheckpointOwner string        `json:"checkpoint_owner,omitempty"`
 	Counter         int64         `json:"counter"`
 	Checkpoint      kcl.Position  `json:"checkpoint"`
-	Pending         kcl.Position  `json:"pending_checkpoint"`
+	Pending         kcl.Position  `json:"pending_checkpoint,omitzero"`
 	Parents         []string      `json:"parents,omitempty"`
 	Children        []string      `json:"children,omitempty"`
-	HashRange       kcl.HashRange `json:"hash_range"`
+	HashRange       kcl.HashRange `json:"hash_range,omitzero"`
 	// ThroughputKBps is what the owner reads of the shard, KiB a second; nil if
 	// not known.
 	ThroughputKBps *float64 `json:"throughput_kbps,omitempty"`

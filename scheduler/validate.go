@@ -120,7 +120,10 @@ func randomWorker() string {
 	return host + "-" + hex.EncodeToString(b[:])
 }
 
-var tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
+var (
+	tableName  = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
+	streamName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
+)
 
 // maxWorkerID is the longest worker id in bytes: leaseOwner is a key of the
 // index.
@@ -131,8 +134,9 @@ func fault(field string, value any, bound string) error {
 	return fmt.Errorf("%s is %v, must be %s", field, value, bound)
 }
 
-// validate checks a Config that has its defaults and returns all faults, joined.
-func (c Config) validate() error {
+// validate checks a Config that has its defaults. It returns the stream to
+// consume, or all faults, joined.
+func (c Config) validate() (kcl.StreamConfig, error) {
 	var faults []error
 	check := func(ok bool, field string, value any, bound string) {
 		if !ok {
@@ -150,7 +154,8 @@ func (c Config) validate() error {
 	if c.Table.Name != "" {
 		check(tableName.MatchString(c.Table.Name), "Table.Name", fmt.Sprintf("%q", c.Table.Name), "3 to 255 characters of a-z, A-Z, 0-9, _, - and . (it is Application by default)")
 	}
-	faults = append(faults, c.validateStreams()...)
+	stream, bad := c.validateStreams()
+	faults = append(faults, bad...)
 	if c.Kinesis == nil || c.DynamoDB == nil {
 		check(c.AWS.Region != "", "AWS.Region", `""`, "given, unless both clients are")
 		check(c.AWS.Credentials != nil, "AWS.Credentials", "nil", "given, unless both clients are: use config.LoadDefaultConfig")
@@ -158,6 +163,9 @@ func (c Config) validate() error {
 	check((c.Handler == nil) != (c.NewProcessor == nil), "Handler and NewProcessor", "both given or both nil", "exactly one of them")
 
 	check(len(c.WorkerIdentifier) <= maxWorkerID, "WorkerIdentifier", fmt.Sprintf("%d bytes long", len(c.WorkerIdentifier)), "at most 1024 bytes")
+	if err := workermetrics.CheckWorkerID(c.WorkerIdentifier, stream.Stream.String()); err != nil {
+		faults = append(faults, fmt.Errorf("WorkerIdentifier: %w", err))
+	}
 
 	check(c.StopTimeout > 0, "StopTimeout", c.StopTimeout, "above 0")
 	check(c.MaxBufferedBytes >= 1<<20, "MaxBufferedBytes", c.MaxBufferedBytes, "at least 1 MiB (1048576)")
@@ -195,8 +203,10 @@ func (c Config) validate() error {
 		fmt.Sprintf("at least ten times Leases.WorkerReportInterval (%v)", l.WorkerReportInterval))
 
 	between("Leader.LeaseDuration", c.Leader.LeaseDuration, time.Second, time.Hour)
-	check(c.Leader.HeartbeatPeriod > 0 && c.Leader.LeaseDuration >= 2*c.Leader.HeartbeatPeriod, "Leader.HeartbeatPeriod", c.Leader.HeartbeatPeriod,
-		fmt.Sprintf("above 0 and at most half of Leader.LeaseDuration (%v)", c.Leader.LeaseDuration))
+	// The lock's item holds whole milliseconds.
+	half := c.Leader.LeaseDuration.Truncate(time.Millisecond) / 2
+	check(c.Leader.HeartbeatPeriod >= 100*time.Millisecond && c.Leader.HeartbeatPeriod <= half, "Leader.HeartbeatPeriod", c.Leader.HeartbeatPeriod,
+		fmt.Sprintf("100ms to half of Leader.LeaseDuration (%v)", half))
 
 	p := c.Polling
 	check(p.MaxRecords >= 1 && p.MaxRecords <= 10_000, "Polling.MaxRecords", p.MaxRecords, "1 to 10000")
@@ -219,33 +229,32 @@ func (c Config) validate() error {
 	check(s.AuditorConfidence > 0, "Shards.AuditorConfidence", s.AuditorConfidence, "at least 1")
 
 	if len(faults) == 0 {
-		return nil
+		return stream, nil
 	}
-	return fmt.Errorf("scheduler: bad configuration: %w", errors.Join(faults...))
+	return kcl.StreamConfig{}, fmt.Errorf("scheduler: bad configuration: %w", errors.Join(faults...))
 }
 
-func (c Config) validateStreams() []error {
+func (c Config) validateStreams() (stream kcl.StreamConfig, faults []error) {
 	if c.Streams == nil {
-		return []error{fault("Streams", "nil", "given: kcl.SingleStream(name, position)")}
+		return stream, []error{fault("Streams", "nil", "given: kcl.SingleStream(name, position)")}
 	}
 	if c.Streams.MultiStream() {
-		return []error{fault("Streams", "a multi-stream tracker", "kcl.SingleStream: several streams in one application are not supported yet")}
+		return stream, []error{fault("Streams", "a multi-stream tracker", "kcl.SingleStream: several streams in one application are not supported yet")}
 	}
 	configs, err := c.Streams.Streams(context.Background())
 	if err != nil {
-		return []error{fmt.Errorf("Streams: %w", err)}
+		return stream, []error{fmt.Errorf("Streams: %w", err)}
 	}
 	if len(configs) != 1 {
-		return []error{fault("Streams", fmt.Sprintf("%d streams", len(configs)), "exactly one")}
+		return stream, []error{fault("Streams", fmt.Sprintf("%d streams", len(configs)), "exactly one")}
 	}
-	faults := c.validateStream(configs[0])
-	if err := workermetrics.CheckWorkerID(c.WorkerIdentifier, configs[0].Stream.String()); err != nil {
-		faults = append(faults, fmt.Errorf("WorkerIdentifier: %w", err))
-	}
-	return faults
+	return configs[0], c.validateStream(configs[0])
 }
 
 func (c Config) validateStream(s kcl.StreamConfig) (faults []error) {
+	if !streamName.MatchString(s.Stream.Name) {
+		faults = append(faults, fault("Streams", fmt.Sprintf("a stream called %q", s.Stream.Name), "1 to 128 characters of a-z, A-Z, 0-9, _, - and ."))
+	}
 	region := c.AWS.Region
 	if c.Kinesis != nil {
 		region = c.Kinesis.Options().Region
@@ -253,8 +262,8 @@ func (c Config) validateStream(s kcl.StreamConfig) (faults []error) {
 	if r := s.Stream.Region(); r != "" && region != "" && r != region {
 		faults = append(faults, fault("Streams", "a stream in "+r, "in the Kinesis client's region, "+region))
 	}
-	if s.Position.IsZero() {
-		faults = append(faults, fault("Streams", "a stream without an initial position", "given one: kcl.TrimHorizon, kcl.Latest or kcl.AtTimestamp"))
+	if s.Position.IsZero() || s.Position.Sentinel() == kcl.AtTimestampSentinel && s.Position.Timestamp().IsZero() {
+		faults = append(faults, fault("Streams", "a stream without an initial position", "given one: kcl.TrimHorizon, kcl.Latest or kcl.AtTimestamp with a time"))
 	}
 	return faults
 }
