@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -22,13 +24,12 @@ import (
 // The name and version that calls to AWS carry in their user agent.
 const (
 	userAgent = "amazon-kinesis-client-library-go"
-	// Version is this library's.
-	Version = "0.1.0"
+	version   = "0.1.0"
 )
 
 // clients returns the configured clients, or makes them.
 func (s *Scheduler) clients() (*kinesis.Client, *dynamodb.Client) {
-	agent := awsmiddleware.AddUserAgentKeyValue(userAgent, Version)
+	agent := awsmiddleware.AddUserAgentKeyValue(userAgent, version)
 	k, d := s.cfg.Kinesis, s.cfg.DynamoDB
 	if k == nil {
 		k = kinesis.NewFromConfig(s.cfg.AWS, func(o *kinesis.Options) { o.APIOptions = append(slices.Clone(o.APIOptions), agent) })
@@ -71,7 +72,11 @@ func (s *Scheduler) join(values context.Context) (*worker, error) {
 		if ctx.Err() != nil || attempt >= s.cfg.MaxInitializationAttempts || isFatal(err) {
 			break
 		}
-		s.log.Warn("start failed, will be tried again", "attempt", attempt, "err", err)
+		level := slog.LevelDebug
+		if attempt == 1 {
+			level = slog.LevelWarn
+		}
+		s.log.Log(ctx, level, "start failed, tried again", "attempt", attempt, "err", err)
 		if !sleep(ctx, s.cfg.SchedulerInitializationBackoff) {
 			break
 		}
@@ -82,9 +87,20 @@ func (s *Scheduler) join(values context.Context) (*worker, error) {
 	}
 	metrics.Scope{Recorder: s.cfg.Metrics, Operation: "Scheduler:Initialize"}.Count("Initialize.Success", started, metrics.Summary)
 	if err != nil {
+		s.withdraw(values, reporter)
 		return nil, fmt.Errorf("worker %s could not start: %w", s.cfg.WorkerIdentifier, err)
 	}
 	return newWorker(values, s, k, d, info, reporter)
+}
+
+// withdraw deletes the record of a worker that has not joined, lest it be given
+// leases. It makes no call unless a report was sent.
+func (s *Scheduler) withdraw(values context.Context, reporter *workermetrics.Reporter) {
+	ctx, cancel := context.WithTimeout(values, lastCalls)
+	defer cancel()
+	if _, err := reporter.Delete(ctx); err != nil {
+		s.log.Warn("worker's record not deleted", "err", err)
+	}
 }
 
 // attempt is one try to join.
@@ -94,8 +110,10 @@ func (s *Scheduler) attempt(ctx context.Context, k *kinesis.Client, d *dynamodb.
 		return info, err
 	}
 	state := coordinator.NewStore(coordinator.StoreConfig{Client: d, Table: s.cfg.Table.Name, RequestTimeout: s.cfg.Leases.RequestTimeout, Logger: s.log})
+	legacy := coordinator.LegacyTableName(s.cfg.Application)
 	err = state.Start(ctx, coordinator.StartConfig{
-		Worker: s.cfg.WorkerIdentifier, LegacyTable: coordinator.LegacyTableName(s.cfg.Application), NoLegacyTables: s.cfg.NoLegacyTables,
+		Worker: s.cfg.WorkerIdentifier, LegacyTable: legacy,
+		NoLegacyTables: s.cfg.NoLegacyTables || !tableName.MatchString(legacy), // no table can be called so
 	})
 	if err != nil {
 		return info, err
@@ -106,7 +124,22 @@ func (s *Scheduler) attempt(ctx context.Context, k *kinesis.Client, d *dynamodb.
 	if err := table.PrepareIndex(ctx); err != nil {
 		return info, err
 	}
+	if err := s.checkScan(ctx, d); err != nil {
+		return info, err
+	}
 	return info, reporter.Report(ctx)
+}
+
+// checkScan finds out at the start whether this role may scan the lease table. A
+// leader that may not would never assign a lease. Any other failure passes.
+func (s *Scheduler) checkScan(ctx context.Context, d *dynamodb.Client) error {
+	_, err := ddb.Call(ctx, s.cfg.Leases.RequestTimeout, "scan table "+s.cfg.Table.Name, func(ctx context.Context) (*dynamodb.ScanOutput, error) {
+		return d.Scan(ctx, &dynamodb.ScanInput{TableName: &s.cfg.Table.Name, Limit: aws.Int32(1)})
+	})
+	if ddb.Denied(err) {
+		return err
+	}
+	return nil
 }
 
 // checkStream finds a misspelt stream before anything waits for it. A role that
@@ -142,7 +175,8 @@ func isFatal(err error) bool {
 	switch ddb.Code(err) {
 	case "AccessDeniedException", "UnrecognizedClientException", "InvalidSignatureException",
 		"IncompleteSignature", "MissingAuthenticationTokenException", "MissingAuthenticationToken",
-		"InvalidClientTokenId", "ExpiredTokenException", "OptInRequired":
+		"InvalidClientTokenId", "ExpiredTokenException", "OptInRequired",
+		"ValidationException", "InvalidArgumentException":
 		return true
 	}
 	return false

@@ -46,7 +46,7 @@ func (w *worker) leave() error {
 	defer context.AfterFunc(w.s.hard, func() { cancel(context.Cause(w.s.hard)) })()
 
 	w.mu.Lock()
-	w.draining, w.keep = true, keep
+	w.draining = true
 	w.mu.Unlock()
 	w.renewer.Drain(!keep)
 	reported := w.handOver(ctx, keep)

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,6 +74,52 @@ func TestStartGivesUp(t *testing.T) {
 		assert.Equal(t, 20, calls())
 		assert.GreaterOrEqual(t, time.Since(start), 19*time.Second)
 		assert.Equal(t, []State{StateInitializing, StateStopped}, got)
+		assert.Len(t, f.log.warnings, 1, "what repeats is told of once")
+	})
+}
+
+// A worker that is stopped while its first report is under way leaves no record
+// behind, for which a leader would give it leases.
+func TestStoppedStartLeavesNoRecord(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
+		reported, stopped := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		f.aws.Intercept(func(ctx context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
+			ans, err := f.intercept(ctx, i, run)
+			if i.Operation == "UpdateItem" {
+				once.Do(func() { close(reported); <-stopped })
+			}
+			return ans, err
+		})
+		m := f.start("a")
+		<-reported
+		m.cancel()
+		close(stopped)
+		<-m.done
+		require.NoError(t, m.err)
+		snap, err := f.store().Scan(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, snap.Others["WORKER_METRIC_STATS"])
+	})
+}
+
+// An application whose name no table can have starts with a table of another
+// name; a callback for the new table that fails is called again.
+func TestApplicationNameThatIsNoTableName(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
+		tries := 0
+		m := f.start("a", func(c *Config) {
+			c.Application, c.Table.Name = "orders of Europe", testApp
+			c.Table.Created = func(context.Context, *dynamodb.Client, string) error {
+				if tries++; tries == 1 {
+					return errors.New("no tags yet")
+				}
+				return nil
+			}
+		})
+		f.until(time.Minute, "the lease", func() bool { return f.owners()["a"] == 1 })
+		assert.Equal(t, 2, tries)
+		require.NoError(t, m.stop())
 	})
 }
 
@@ -111,6 +158,13 @@ func TestStartFailsAtOnce(t *testing.T) {
 		{name: "no permission", operation: "DescribeTable", code: "AccessDeniedException", message: testApp},
 		{name: "unknown credentials", operation: "DescribeTable", code: "UnrecognizedClientException", message: testApp},
 		{name: "no permission to create", operation: "CreateTable", code: "AccessDeniedException", message: testApp},
+		{name: "no permission to read an item", operation: "GetItem", code: "AccessDeniedException", message: testApp},
+		{name: "no permission to put an item", operation: "PutItem", code: "AccessDeniedException", message: testApp},
+		{name: "no permission for the index", operation: "Query", code: "AccessDeniedException", message: ddb.OwnerIndex},
+		{name: "no permission to scan", operation: "Scan", code: "AccessDeniedException", message: "scan table " + testApp},
+		{name: "no permission to report", operation: "UpdateItem", code: "AccessDeniedException", message: "AccessDeniedException"},
+		{name: "a table that cannot be", operation: "CreateTable", code: "ValidationException", message: testApp},
+		{name: "a stream that cannot be", operation: "DescribeStreamSummary", code: "InvalidArgumentException", message: "stream " + testStream},
 		{name: "unknown stream", change: func(c *Config) { c.Streams = kcl.SingleStream("nothing", kcl.Latest) },
 			is: shardsync.ErrStreamNotFound, message: "stream nothing"},
 		{name: "a table of another application", prepare: func(f *fleet) { f.table(testApp, "id") },

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/lease"
 )
 
 // callNotes is what processors were called with, in order.
@@ -167,6 +168,14 @@ func TestStopWorkerPolicy(t *testing.T) {
 			assert.Equal(t, kcl.AtTrimHorizon, l.Checkpoint, k)
 		}
 	})
+}
+
+// A lease that arrives when the worker drains already starts no consumer, which
+// nobody would wait for.
+func TestNoConsumerOnceDraining(t *testing.T) {
+	w := &worker{s: new(Scheduler), draining: true, tenures: make(map[string]*tenure)}
+	w.acquired(lease.Lease{Key: "shardId-000000000000", Token: "t"})
+	assert.Empty(t, w.tenures)
 }
 
 // With KeepLeasesOnStop the leases stay, and a worker of the same name goes on

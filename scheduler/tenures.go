@@ -10,20 +10,23 @@ import (
 )
 
 // acquired starts the consumer of a lease that this worker holds from now on.
+// Once the worker drains there is none: leave, which waits for consumers, would
+// not know of it. Leave gives such a lease back with the rest.
 func (w *worker) acquired(l lease.Lease) {
 	t := &tenure{
 		lease:    l,
-		consumer: consumer.New(w.consuming, w.streamOf(l), l),
+		consumer: consumer.New(w.consuming, w.s.stream, l),
 		done:     make(chan struct{}),
 	}
 	w.mu.Lock()
-	w.tenures[l.Token] = t
-	draining, keep := w.draining, w.keep
-	w.mu.Unlock()
-	if draining {
-		t.consumer.Stop(keep)
+	draining := w.draining
+	if !draining {
+		w.tenures[l.Token] = t
 	}
-	go w.consume(t) // ends when its consumer does; leave waits for done
+	w.mu.Unlock()
+	if !draining {
+		go w.consume(t) // ends when its consumer does; leave waits for done
+	}
 }
 
 // consume runs a consumer to its end and sees to what follows from that.
@@ -60,11 +63,7 @@ func (w *worker) forget(t *tenure) {
 func (w *worker) shardEnded(ctx context.Context, t *tenure, children []string) {
 	w.mu.Lock()
 	t.ended = true
-	_, held := w.tenures[t.lease.Token]
 	w.mu.Unlock()
-	if !held {
-		return
-	}
 	if l, ok := w.renewer.Get(t.lease.Key); ok && l.Token == t.lease.Token {
 		w.cleaner.Add(l)
 	} else {

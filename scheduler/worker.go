@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
-	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/coordinator/assignment"
 	"github.com/go-kcl/kcl/internal/consumer"
 	"github.com/go-kcl/kcl/internal/ddb"
@@ -54,7 +53,6 @@ type worker struct {
 	// Guarded by mu.
 	tenures  map[string]*tenure // by token
 	draining bool
-	keep     bool
 	cut      []string // keys of leases whose consumers a hard stop has ended
 	failed   []error  // leases that a stop could not leave as it should
 }
@@ -250,6 +248,3 @@ func (w *worker) list() []*tenure {
 	}
 	return out
 }
-
-// streamOf returns how the stream of a lease is read.
-func (w *worker) streamOf(lease.Lease) kcl.StreamConfig { return w.s.stream }
