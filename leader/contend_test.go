@@ -184,7 +184,7 @@ func TestRestartUnderTheSameName(t *testing.T) {
 		require.NoError(t, askErr(t, old))
 		w.cut("go") // killed
 		require.Error(t, old.stop())
-		w.faults(func(string, string) fault { return nil })
+		w.heal()
 		restarted := w.start("go")
 		_, leads, err := restarted.Ask(t.Context())
 		require.NoError(t, err)
@@ -276,12 +276,7 @@ func TestKilledLeaderIsReplaced(t *testing.T) {
 func TestSilentLockIsWarnedOf(t *testing.T) {
 	inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
 		w.Put(w.javaLock("java", "v1", "30000"))
-		w.faults(func(_, operation string) fault {
-			if operation == "PutItem" {
-				return unavailable
-			}
-			return nil
-		})
+		w.fail("", "PutItem", unavailable)
 		x := w.start("go")
 		time.Sleep(50 * time.Second)
 		assert.Zero(t, x.log.Count("WARN", "twice its duration"))

@@ -55,7 +55,7 @@ func TestReadFails(t *testing.T) {
 		after, _ := x.Seen()
 		assert.Equal(t, before, after)
 
-		w.faults(func(string, string) fault { return nil })
+		w.heal()
 		w.awaitLead(x, time.Minute)
 		assert.LessOrEqual(t, time.Since(began), time.Minute+time.Second, "the old sighting counts")
 	})

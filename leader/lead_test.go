@@ -111,12 +111,7 @@ func TestHeartbeatsThatFailEndTheTerm(t *testing.T) {
 				b := w.start("b")
 				require.NoError(t, askErr(t, b))
 				time.Sleep(5 * time.Second)
-				w.faults(func(client, _ string) fault {
-					if client == "a" {
-						return f
-					}
-					return nil
-				})
+				w.fail("a", "", f)
 				began := time.Now()
 				var aEnded, bBegan time.Duration
 				for time.Since(began) < 2*time.Minute {

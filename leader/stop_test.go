@@ -85,12 +85,7 @@ func TestStopWhileLookingIsNoFailure(t *testing.T) {
 		w.Put(w.javaLock("java", "v1", "120000"))
 		x := w.start("go")
 		require.NoError(t, askErr(t, x))
-		w.faults(func(client, _ string) fault {
-			if client == "go" {
-				return unanswered
-			}
-			return nil
-		})
+		w.fail("go", "", unanswered)
 		time.Sleep(11 * time.Second) // a second into the next look
 		began := time.Now()
 		require.NoError(t, x.stop())
@@ -102,12 +97,7 @@ func TestStopWhileLookingIsNoFailure(t *testing.T) {
 // An unanswered put is undone too.
 func TestStopAfterALostAcquire(t *testing.T) {
 	inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
-		w.faults(func(_, operation string) fault {
-			if operation == "PutItem" {
-				return landedSilently
-			}
-			return nil
-		})
+		w.fail("", "PutItem", landedSilently)
 		x := w.start("go")
 		time.Sleep(time.Second)
 		require.NotNil(t, w.item())
@@ -159,12 +149,7 @@ func TestResignDuringAHeartbeat(t *testing.T) {
 		x := w.start("go")
 		require.NoError(t, askErr(t, x))
 		term, _ := x.Leading()
-		w.faults(func(_, operation string) fault {
-			if operation == "UpdateItem" {
-				return landedSilently
-			}
-			return nil
-		})
+		w.fail("", "UpdateItem", landedSilently)
 		time.Sleep(11 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -182,12 +167,7 @@ func TestResignThatCannotFree(t *testing.T) {
 		x := w.start("go")
 		require.NoError(t, askErr(t, x))
 		term, _ := x.Leading()
-		w.faults(func(_, operation string) fault {
-			if operation == "DeleteItem" {
-				return lost
-			}
-			return nil
-		})
+		w.fail("", "DeleteItem", lost)
 		err := x.Resign(t.Context(), term)
 		require.ErrorIs(t, err, kcl.ErrDependency)
 		assert.False(t, x.leads())

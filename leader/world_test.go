@@ -170,14 +170,17 @@ func (w *world) faults(choose func(client, operation string) fault) {
 	})
 }
 
-// cut breaks every call of a client from now on, as a killed worker's.
-func (w *world) cut(clients ...string) {
-	w.faults(func(client, _ string) fault {
-		for _, c := range clients {
-			if c == client {
-				return lost
-			}
+// fail has all calls meet a fault, of a client and of an operation unless "".
+func (w *world) fail(client, operation string, f fault) {
+	w.faults(func(c, o string) fault {
+		if client != "" && c != client || operation != "" && o != operation {
+			return nil
 		}
-		return nil
+		return f
 	})
 }
+
+func (w *world) heal() { w.aws.Intercept(nil) }
+
+// cut breaks every call of a client from now on, as a killed worker's.
+func (w *world) cut(client string) { w.fail(client, "", lost) }
