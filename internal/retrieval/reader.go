@@ -1,6 +1,7 @@
 package retrieval
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -86,13 +87,13 @@ type Reader struct {
 
 // NewReader returns a Reader. It makes no call.
 func NewReader(cfg Config) *Reader {
-	setDefault(&cfg.MaxRecords, defaultMaxRecords)
-	setDefault(&cfg.IdleTime, defaultIdleTime)
-	setDefault(&cfg.BytesPerSecond, defaultBytesPerSecond)
-	setDefault(&cfg.RequestTimeout, defaultRequestTimeout)
-	setDefault(&cfg.MaxPending, defaultMaxPending)
-	setDefault(&cfg.MaxRecordCount, defaultMaxRecordCount)
-	setDefault(&cfg.MaxBytes, defaultMaxBytes)
+	cfg.MaxRecords = cmp.Or(cfg.MaxRecords, defaultMaxRecords)
+	cfg.IdleTime = cmp.Or(cfg.IdleTime, defaultIdleTime)
+	cfg.BytesPerSecond = cmp.Or(cfg.BytesPerSecond, defaultBytesPerSecond)
+	cfg.RequestTimeout = cmp.Or(cfg.RequestTimeout, defaultRequestTimeout)
+	cfg.MaxPending = cmp.Or(cfg.MaxPending, defaultMaxPending)
+	cfg.MaxRecordCount = cmp.Or(cfg.MaxRecordCount, defaultMaxRecordCount)
+	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, defaultMaxBytes)
 	if cfg.Budget == nil {
 		cfg.Budget = NewBudget(0)
 	}
@@ -103,13 +104,6 @@ func NewReader(cfg Config) *Reader {
 		cfg.Random = rand.Float64
 	}
 	return &Reader{cfg: cfg}
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Shard says what to read and from where.
