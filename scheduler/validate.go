@@ -134,6 +134,9 @@ func fault(field string, value any, bound string) error {
 	return fmt.Errorf("%s is %v, must be %s", field, value, bound)
 }
 
+// in says which field an error is about.
+func in(field string, err error) error { return fmt.Errorf("%s: %w", field, err) }
+
 // validate checks a Config that has its defaults. It returns the stream to
 // consume, or all faults, joined.
 func (c Config) validate() (kcl.StreamConfig, error) {
@@ -164,7 +167,7 @@ func (c Config) validate() (kcl.StreamConfig, error) {
 
 	check(len(c.WorkerIdentifier) <= maxWorkerID, "WorkerIdentifier", fmt.Sprintf("%d bytes long", len(c.WorkerIdentifier)), "at most 1024 bytes")
 	if err := workermetrics.CheckWorkerID(c.WorkerIdentifier, stream.Stream.String()); err != nil {
-		faults = append(faults, fmt.Errorf("WorkerIdentifier: %w", err))
+		faults = append(faults, in("WorkerIdentifier", err))
 	}
 
 	check(c.StopTimeout > 0, "StopTimeout", c.StopTimeout, "above 0")
@@ -243,7 +246,7 @@ func (c Config) validateStreams() (stream kcl.StreamConfig, faults []error) {
 	}
 	configs, err := c.Streams.Streams(context.Background())
 	if err != nil {
-		return stream, []error{fmt.Errorf("Streams: %w", err)}
+		return stream, []error{in("Streams", err)}
 	}
 	if len(configs) != 1 {
 		return stream, []error{fault("Streams", fmt.Sprintf("%d streams", len(configs)), "exactly one")}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/big"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -17,11 +19,13 @@ import (
 )
 
 const (
-	// demoLimit bounds the demonstration, whatever happens.
-	demoLimit = 55 * time.Second
+	// The demonstration ends within a minute, whatever happens: demoLimit is for
+	// all but the stop, stopLimit for a graceful one. After that the library takes
+	// seconds.
+	demoLimit = 50 * time.Second
+	stopLimit = 4 * time.Second
 	// drainLimit is how long the last records may take to be processed.
 	drainLimit = 30 * time.Second
-	stopLimit  = 10 * time.Second
 )
 
 // demo is one run of the demonstration.
@@ -40,25 +44,9 @@ type demo struct {
 func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, demoLimit, fmt.Errorf("not done after %v", demoLimit))
 	defer cancel()
-	log := io.Discard
-	if o.verbose {
-		log = stderr
-	}
-	d := &demo{
-		o: o, ledger: newLedger(), lists: new(listings), fleet: new(fleet), start: time.Now(),
-		aws: kcltest.New(kcltest.Options{Seed: o.seed}), screen: newScreen(stdout),
-	}
-	d.admin = kinesis.NewFromConfig(d.aws.Config("producer"))
-	d.producer = &producer{client: d.admin, ledger: d.ledger, records: o.records, size: o.recordSize, rng: rand.New(rand.NewPCG(o.seed, 0))}
-	if err := d.aws.CreateStream(demoStream, o.shards); err != nil {
+	d, err := newDemo(o, stdout, stderr)
+	if err != nil {
 		return err
-	}
-	for i := range o.workers {
-		w, err := newWorker(fmt.Sprintf("worker-%d", i+1), d.aws, d.ledger, d.lists, log)
-		if err != nil {
-			return err
-		}
-		d.fleet.workers = append(d.fleet.workers, w)
 	}
 	d.screen.say("%d workers, %d shards, %d records of %d bytes, on the embedded AWS", o.workers, o.shards, o.records, o.recordSize)
 	run := context.WithoutCancel(ctx) // the workers are stopped by us, not by the signal
@@ -69,7 +57,7 @@ func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) error
 	watch, endWatch := context.WithCancel(run)
 	go func() { defer close(watched); d.watch(watch) }()
 
-	err := d.play(ctx)
+	err = d.play(ctx)
 
 	stop, cancelStop := context.WithTimeout(run, stopLimit)
 	defer cancelStop()
@@ -86,6 +74,30 @@ func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) error
 	return errors.Join(err, r.verdict())
 }
 
+func newDemo(o options, stdout, stderr io.Writer) (*demo, error) {
+	log := io.Discard
+	if o.verbose {
+		log = stderr
+	}
+	d := &demo{
+		o: o, ledger: newLedger(), lists: new(listings), fleet: new(fleet), start: time.Now(),
+		aws: kcltest.New(kcltest.Options{Seed: o.seed}), screen: newScreen(stdout),
+	}
+	d.admin = kinesis.NewFromConfig(d.aws.Config("producer"))
+	d.producer = &producer{client: d.admin, ledger: d.ledger, records: o.records, size: o.recordSize, rng: rand.New(rand.NewPCG(o.seed, 0))}
+	if err := d.aws.CreateStream(demoStream, o.shards); err != nil {
+		return nil, err
+	}
+	for i := range o.workers {
+		w, err := newWorker(fmt.Sprintf("worker-%d", i+1), d.aws, d.ledger, d.lists, log)
+		if err != nil {
+			return nil, err
+		}
+		d.fleet.workers = append(d.fleet.workers, w)
+	}
+	return d, nil
+}
+
 // play has records flow, reshards and kills, until all is processed.
 func (d *demo) play(ctx context.Context) error {
 	for _, w := range d.fleet.workers {
@@ -98,7 +110,11 @@ func (d *demo) play(ctx context.Context) error {
 		}
 	}
 	put := make(chan error, 1)
-	go func() { put <- d.producer.run(ctx, d.o.shards) }()
+	producing, endProducing := context.WithCancel(ctx)
+	var producer sync.WaitGroup
+	producer.Go(func() { put <- d.producer.run(producing, d.o.shards) })
+	defer producer.Wait()
+	defer endProducing()
 	events := d.script()
 	for putting := true; putting || len(events) > 0; {
 		var next <-chan time.Time
@@ -202,7 +218,7 @@ func (d *demo) drain(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-limit:
-			return fmt.Errorf("records are still missing %v after the last was put", drainLimit)
+			return fmt.Errorf("not all is processed %v after the last record was put", drainLimit)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -232,7 +248,7 @@ func (d *demo) watch(ctx context.Context) {
 		d.fleet.look(at)
 		leader, leases := d.fleet.now()
 		c := d.ledger.counts()
-		d.screen.progress(at, fmt.Sprintf("put %d, processed %d, leases %v, leader %s", c.Put, c.Processed, leases, leader))
+		d.screen.progress(at, fmt.Sprintf("put %d, processed %d, leases %v, leader %s", c.Put, c.Processed, leases, cmp.Or(leader, "none yet")))
 	}
 }
 

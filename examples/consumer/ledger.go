@@ -98,25 +98,32 @@ func (l *ledger) counts() counts {
 		if s.ended {
 			c.ShardsEnded++
 		}
-		for _, p := range s.parents {
-			c.BeforeParent += earlier(s, l.shards[p])
-		}
+		c.BeforeParent += s.before(l.lastOf(s.parents))
 	}
 	return c
 }
 
-// earlier counts a child's records that were processed before the last of its
-// parent's.
-func earlier(child, parent *shardLedger) (n int) {
-	if parent == nil {
-		return 0
+// lastOf returns which first delivery was the last one of the shards or of those
+// they came from, -1 if there was none. The caller holds mu.
+func (l *ledger) lastOf(shards []string) (last int) {
+	last = -1
+	for _, id := range shards {
+		s := l.shards[id]
+		if s == nil {
+			continue
+		}
+		for _, event := range s.seen {
+			last = max(last, event)
+		}
+		last = max(last, l.lastOf(s.parents))
 	}
-	last := -1
-	for _, event := range parent.seen {
-		last = max(last, event)
-	}
-	for _, event := range child.seen {
-		if event < last {
+	return last
+}
+
+// before counts the shard's first deliveries before that one.
+func (s *shardLedger) before(event int) (n int) {
+	for _, e := range s.seen {
+		if e < event {
 			n++
 		}
 	}

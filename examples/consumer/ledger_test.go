@@ -38,6 +38,11 @@ func TestLedgerVerdicts(t *testing.T) {
 			counts{Put: 4, Processed: 4, OutOfOrder: 1}},
 		{"child before the parent's last", []*kcl.Batch{batch("parent", nil, "1", "2"), batch("child", []string{"parent"}, "10"), batch("parent", nil, "3")},
 			counts{Put: 4, Processed: 4, BeforeParent: 1}},
+		{"grandchild before the end of the line", []*kcl.Batch{
+			batch("parent", nil, "1", "2"), batch("empty", []string{"parent"}), batch("child", []string{"empty"}, "10"), batch("parent", nil, "3"),
+		}, counts{Put: 4, Processed: 4, BeforeParent: 1}},
+		{"more than was put", []*kcl.Batch{batch("parent", nil, "1", "2", "3", "4"), batch("child", []string{"parent"}, "10")},
+			counts{Put: 4, Processed: 5}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

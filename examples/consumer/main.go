@@ -29,7 +29,16 @@ import (
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() { // lives as long as the program
+		cancel(fmt.Errorf("stopped by signal: %v", <-signals))
+		<-signals
+		fmt.Fprintln(os.Stderr, "consumer: second signal, stopped at once")
+		os.Exit(1)
+	}()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // options are the flags.
@@ -47,10 +56,15 @@ type options struct {
 	verbose                     bool
 }
 
+const usage = `Consumer shows the library at work on an AWS embedded in this process or, with
+-stream, consumes a real stream until Ctrl-C.
+
+`
+
 func parse(args []string, stderr io.Writer) (options, error) {
 	o := options{position: kcl.TrimHorizon}
 	f := flag.NewFlagSet("consumer", flag.ContinueOnError)
-	f.SetOutput(stderr)
+	f.SetOutput(io.Discard) // an error is told of once, by run
 	f.IntVar(&o.workers, "workers", 3, "demonstration: workers in the fleet, 1 to 100")
 	f.IntVar(&o.shards, "shards", 4, "demonstration: shards of the stream, 1 to 1000")
 	f.IntVar(&o.records, "records", 20000, "demonstration: records to put")
@@ -60,19 +74,27 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.Uint64Var(&o.seed, "seed", 1, "demonstration: `seed` of the partition keys and record data")
 	f.BoolVar(&o.json, "json", false, "demonstration: print the outcome as one JSON object, as the last line")
 	f.StringVar(&o.stream, "stream", "", "`name` or ARN of a real stream to consume, instead of the demonstration")
-	f.StringVar(&o.app, "app", "kcl-example", "application name, and so the name of the lease table")
-	f.StringVar(&o.region, "region", "", "AWS region, if not configured otherwise")
-	f.StringVar(&o.endpoint, "endpoint", "", "`URL` of both services, such as that of examples/localaws")
-	f.StringVar(&o.kinesis, "kinesis-endpoint", "", "`URL` of Kinesis")
-	f.StringVar(&o.dynamodb, "dynamodb-endpoint", "", "`URL` of DynamoDB")
-	f.Func("position", "where to begin a stream without checkpoints: TRIM_HORIZON (default), LATEST or an RFC 3339 `time`", func(v string) error {
+	f.StringVar(&o.app, "app", "kcl-example", "with -stream: application name, and so the name of the lease table")
+	f.StringVar(&o.region, "region", "", "with -stream: AWS region, if not configured otherwise")
+	f.StringVar(&o.endpoint, "endpoint", "", "with -stream: `URL` of both services, such as that of examples/localaws")
+	f.StringVar(&o.kinesis, "kinesis-endpoint", "", "with -stream: `URL` of Kinesis")
+	f.StringVar(&o.dynamodb, "dynamodb-endpoint", "", "with -stream: `URL` of DynamoDB")
+	f.Func("position", "with -stream: `where` to begin a stream without checkpoints: TRIM_HORIZON (default), LATEST or an RFC 3339 time", func(v string) error {
 		p, err := parsePosition(v)
 		o.position = p
 		return err
 	})
-	f.StringVar(&o.worker, "worker-id", "", "this worker's name; default: the host's name and a random suffix")
+	f.StringVar(&o.worker, "worker-id", "", "with -stream: this worker's name; default: the host's name and a random suffix")
 	f.BoolVar(&o.verbose, "v", false, "print the library's log to standard error")
 	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			f.SetOutput(stderr)
+			fmt.Fprint(stderr, usage)
+			f.PrintDefaults()
+		}
+		return o, err
+	}
+	if err := o.wrongMode(f); err != nil {
 		return o, err
 	}
 	switch {
@@ -90,6 +112,21 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
+// wrongMode finds a flag that would do nothing: one of the demonstration with
+// -stream, or one of a real stream without it. The flags' texts say which it is.
+func (o options) wrongMode(f *flag.FlagSet) (err error) {
+	wrong, reason := "with -stream:", "has no effect without -stream"
+	if o.stream != "" {
+		wrong, reason = "demonstration:", "has no effect with -stream"
+	}
+	f.Visit(func(g *flag.Flag) {
+		if strings.HasPrefix(g.Usage, wrong) {
+			err = fmt.Errorf("-%s %s", g.Name, reason)
+		}
+	})
+	return err
+}
+
 func parsePosition(v string) (kcl.InitialPosition, error) {
 	switch strings.ToUpper(v) {
 	case "TRIM_HORIZON":
@@ -104,22 +141,18 @@ func parsePosition(v string) (kcl.InitialPosition, error) {
 	return kcl.AtTimestamp(t), nil
 }
 
-func run(args []string, stdout, stderr io.Writer) int {
+// run is the program, until ctx ends. It returns the exit status.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
+	switch {
+	case errors.Is(err, flag.ErrHelp):
 		return 0
-	}
-	if err == nil {
-		// The first signal stops gracefully; the second ends the program at once,
-		// for stop gives the signals back.
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		context.AfterFunc(ctx, stop)
-		if o.stream != "" {
-			err = consumeStream(ctx, o, stdout, stderr)
-		} else {
-			err = demonstrate(ctx, o, stdout, stderr)
-		}
+	case err != nil:
+		err = fmt.Errorf("%w (-help lists the flags)", err)
+	case o.stream != "":
+		err = consumeStream(ctx, o, stdout, stderr)
+	default:
+		err = demonstrate(ctx, o, stdout, stderr)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "consumer:", oneLine(err))

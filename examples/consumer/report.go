@@ -38,7 +38,7 @@ type leaseCount struct {
 func (d *demo) report() report {
 	r := report{
 		counts: d.ledger.counts(), Workers: d.o.workers, Shards: d.o.shards,
-		ListShardsByWorker: d.lists.byWorker(), CallsByOperation: make(map[string]int),
+		ListShardsByWorker: d.lists.byWorker(), CallsByOperation: make(map[string]int), LeasesOverTime: []leaseCount{},
 		ElapsedSeconds: time.Since(d.start).Round(10 * time.Millisecond).Seconds(),
 	}
 	r.ListShardsCalls, r.ListShardsCallers = d.lists.totals()
@@ -88,7 +88,7 @@ func (r report) write(w io.Writer) {
 	}
 	t.Flush()
 
-	fmt.Fprintf(w, "\nleases held, over time\n")
+	fmt.Fprintf(w, "\nleases held, over time; that of an ended shard is kept for some minutes\n")
 	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "seconds\t%s\t\n", strings.Join(r.names, "\t"))
 	for i, s := range r.LeasesOverTime {

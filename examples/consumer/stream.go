@@ -16,14 +16,23 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/scheduler"
 )
 
-// credentialsTimeout bounds the look for credentials: instance metadata that is
-// not there takes long to say so.
-const credentialsTimeout = 5 * time.Second
+const (
+	// credentialsTimeout bounds the look for credentials: instance metadata that
+	// is not there takes long to say so.
+	credentialsTimeout = 5 * time.Second
+	// startAttempts: whoever waits for the program to start wants to know within
+	// seconds; a service in production may go on trying.
+	startAttempts = 3
+)
+
+// errDenied says that the worker runs but may not read its shards.
+var errDenied = errors.New("no permission to read")
 
 // consumeStream is one worker on a real stream.
 func consumeStream(ctx context.Context, o options, stdout, stderr io.Writer) error {
@@ -31,6 +40,10 @@ func consumeStream(ctx context.Context, o options, stdout, stderr io.Writer) err
 	if err != nil {
 		return err
 	}
+	return consume(ctx, cfg, o, stdout, stderr)
+}
+
+func consume(ctx context.Context, cfg aws.Config, o options, stdout, stderr io.Writer) error {
 	level := slog.LevelWarn
 	if o.verbose {
 		level = slog.LevelDebug
@@ -45,6 +58,8 @@ func consumeStream(ctx context.Context, o options, stdout, stderr io.Writer) err
 		WorkerIdentifier: o.worker,
 		Logger:           slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})),
 		Handler:          counter.handle,
+
+		MaxInitializationAttempts: startAttempts,
 	})
 	if err != nil {
 		return err
@@ -52,15 +67,35 @@ func consumeStream(ctx context.Context, o options, stdout, stderr io.Writer) err
 	screen := newScreen(stdout)
 	screen.say("worker %s joins application %s; Ctrl-C stops gracefully, a second one at once", s.WorkerIdentifier(), o.app)
 
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	watch, endWatch := context.WithCancel(context.WithoutCancel(ctx))
 	watched := make(chan struct{})
-	go func() { defer close(watched); counter.watch(watch, s, screen) }()
+	go func() { defer close(watched); counter.watch(watch, s, screen, stop) }()
 	err = s.Run(ctx)
 	endWatch()
 	<-watched
 	screen.clear()
-	counter.write(stdout)
+	select {
+	case <-s.Ready():
+		counter.write(stdout)
+	default: // it never started
+	}
+	if cause := context.Cause(ctx); err == nil && errors.Is(cause, errDenied) {
+		err = cause
+	}
 	return err
+}
+
+// denied returns an error if a shard of the worker cannot be read for want of
+// permission. The library goes on trying: permissions may be mended.
+func denied(st scheduler.Status) error {
+	for _, l := range st.Leases {
+		if strings.Contains(l.Error, "AccessDenied") {
+			return fmt.Errorf("%w shard %s: %s", errDenied, l.Shard, l.Error)
+		}
+	}
+	return nil
 }
 
 // awsConfig loads the ordinary configuration and makes sure of region and
@@ -69,6 +104,9 @@ func awsConfig(ctx context.Context, o options) (aws.Config, error) {
 	var opts []func(*config.LoadOptions) error
 	if o.region != "" {
 		opts = append(opts, config.WithRegion(o.region))
+	}
+	if !o.verbose {
+		opts = append(opts, config.WithLogger(logging.Nop{}))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)
 	if err != nil {
@@ -122,8 +160,9 @@ func (c *counter) handle(_ context.Context, b *kcl.Batch) error {
 	return nil
 }
 
-// watch shows the counts and what the worker does.
-func (c *counter) watch(ctx context.Context, s *scheduler.Scheduler, screen *screen) {
+// watch shows the counts and what the worker does, and stops it if it may not
+// read.
+func (c *counter) watch(ctx context.Context, s *scheduler.Scheduler, screen *screen, stop context.CancelCauseFunc) {
 	start := time.Now()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -133,7 +172,11 @@ func (c *counter) watch(ctx context.Context, s *scheduler.Scheduler, screen *scr
 		case <-ctx.Done():
 			return
 		}
-		screen.progress(time.Since(start), c.line(s.Status()))
+		st := s.Status()
+		screen.progress(time.Since(start), c.line(st))
+		if err := denied(st); err != nil {
+			stop(err)
+		}
 	}
 }
 
@@ -145,7 +188,7 @@ func (c *counter) line(st scheduler.Status) string {
 	for _, s := range c.shards {
 		total += s.records
 	}
-	parts := []string{strings.ToLower(string(st.State))}
+	parts := []string{strings.ToLower(strings.ReplaceAll(string(st.State), "_", " "))}
 	if st.Leading {
 		parts = append(parts, "leading")
 	}
