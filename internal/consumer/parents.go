@@ -121,12 +121,18 @@ func (c *Consumer) blockedBy(ctx context.Context, open *[]string) ([]string, err
 	return blocked, nil
 }
 
+// parentLease finds a parent's lease. That there is none must not be a lagging
+// read's word: a parent's lease may be a moment older than its child's.
 func (c *Consumer) parentLease(ctx context.Context, shardID string) (lease.Lease, bool, error) {
 	key := c.info.Stream.LeaseKey(shardID)
 	if p, held := c.cfg.Leases.Get(key); held {
 		return p, true, nil
 	}
-	return c.cfg.Store.Get(ctx, key)
+	p, found, err := c.cfg.Store.Get(ctx, key)
+	if err != nil || found {
+		return p, found, err
+	}
+	return c.cfg.Store.GetConsistent(ctx, key)
 }
 
 // pauseOrPoke waits for d, for ctx, or for Poke; then it is true.

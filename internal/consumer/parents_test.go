@@ -58,6 +58,19 @@ func TestAwaitParents(t *testing.T) {
 	}
 }
 
+// A read that lags does not show a lease that was created a moment ago. It is no
+// proof that there is none.
+func TestParentThatALaggingReadMisses(t *testing.T) {
+	bubble(t, "", func(t *testing.T, s *stage) {
+		s.rows.stale = map[string]bool{parent: true}
+		phase(s, "waiting")
+		assert.Equal(t, StateWaiting, s.c.Status().State)
+		s.rows.put(lease.Lease{Key: parent, Checkpoint: kcl.ShardEnd})
+		settle(parentPoll)
+		assert.Equal(t, begun, s.took())
+	})
+}
+
 func TestPokeLooksAtParentsAtOnce(t *testing.T) {
 	bubble(t, "", func(t *testing.T, s *stage) {
 		phase(s, "waiting")

@@ -261,8 +261,9 @@ type rows struct {
 	*trace
 	mu     sync.Mutex
 	leases map[string]lease.Lease
-	err    error // of all calls
-	gets   int   // calls of Get
+	err    error           // of all calls
+	gets   int             // calls of Get
+	stale  map[string]bool // keys that only a consistent read finds
 }
 
 func (r *rows) put(l lease.Lease) {
@@ -282,11 +283,15 @@ func (r *rows) Get(_ context.Context, key string) (lease.Lease, bool, error) {
 	defer r.mu.Unlock()
 	r.gets++
 	l, ok := r.leases[key]
-	return l, ok, r.err
+	return l, ok && !r.stale[key], r.err
 }
 
-func (r *rows) GetConsistent(ctx context.Context, key string) (lease.Lease, bool, error) {
-	return r.Get(ctx, key)
+func (r *rows) GetConsistent(_ context.Context, key string) (lease.Lease, bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gets++
+	l, ok := r.leases[key]
+	return l, ok, r.err
 }
 
 func (r *rows) Create(_ context.Context, l lease.Lease) (bool, error) {
