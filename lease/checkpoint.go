@@ -9,10 +9,10 @@ import (
 
 // Checkpoint stores p for the tenure, and clears a pending checkpoint. It is a
 // heartbeat too. Nothing is retried. The error wraps [kcl.ErrLeaseLost],
-// [kcl.ErrThrottled], [kcl.ErrInvalidState], [kcl.ErrDependency] or
-// [kcl.ErrInvalidPosition]; whether p lies behind the last checkpoint is the
-// caller's concern. After an error of the call it may have been stored all the
-// same.
+// [kcl.ErrThrottled], [kcl.ErrInvalidState], [kcl.ErrDependency] or, if p is no
+// position or lies before the stored checkpoint, [kcl.ErrInvalidPosition]. After
+// an error of the call it may have been stored all the same, and a later call
+// find that out.
 func (r *Renewer) Checkpoint(ctx context.Context, key, token string, p kcl.Position) error {
 	return r.storePosition(ctx, key, token, p, checkpointAt(p))
 }

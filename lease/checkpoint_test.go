@@ -216,6 +216,26 @@ func TestAfterACheckpointWithoutAnswer(t *testing.T) {
 			})
 		})
 	}
+	t.Run("an earlier one is refused", func(t *testing.T) {
+		inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
+			w.create(lease("s1", "a"))
+			a := w.peer("a").hold()
+			token := a.token("s1")
+			a.line.fail(1, "UpdateItem", "s1", unanswered)
+			require.ErrorIs(t, checkpoint7(t.Context(), a, token), kcl.ErrDependency)
+			for range 3 {
+				require.ErrorIs(t, a.Checkpoint(t.Context(), "s1", token, at("6")), kcl.ErrInvalidPosition)
+				require.ErrorIs(t, a.Prepare(t.Context(), "s1", token, at("6"), nil), kcl.ErrInvalidPosition)
+				assert.Equal(t, at("7"), w.item("s1").Checkpoint)
+				assert.Zero(t, w.item("s1").Pending)
+				time.Sleep(testPeriod)
+				require.NoError(t, a.renewAll(t.Context()))
+			}
+			assert.Equal(t, token, a.token("s1"))
+			require.NoError(t, a.Checkpoint(t.Context(), "s1", token, at("8")))
+			assert.Equal(t, at("8"), w.item("s1").Checkpoint)
+		})
+	})
 	t.Run("after a renewal without answer", func(t *testing.T) {
 		inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
 			w.create(lease("s1", "a"))

@@ -74,21 +74,41 @@ func ownedBy(l Lease, worker string) bool {
 	return l.ActualOwner() == worker && (!l.HandOffPending() || l.Owner != worker)
 }
 
-// change is what a write does to a lease besides moving its counter.
-type change func(*Lease)
+// change is what a write does to a lease besides moving its counter. An error
+// means that it cannot be done to this lease; then nothing is sent.
+type change func(*Lease) error
 
 // renewal is the change of a write that does nothing else.
 var renewal change
 
 func checkpointAt(p kcl.Position) change {
-	return func(l *Lease) {
+	return func(l *Lease) error {
+		if err := notBefore(*l, p); err != nil {
+			return err
+		}
 		l.Checkpoint, l.OwnerSwitches = p, 0
 		l.Pending, l.PendingState = kcl.Position{}, nil
+		return nil
 	}
 }
 
 func prepareAt(p kcl.Position, state []byte) change {
-	return func(l *Lease) { l.Pending, l.PendingState = p, state }
+	return func(l *Lease) error {
+		if err := notBefore(*l, p); err != nil {
+			return err
+		}
+		l.Pending, l.PendingState = p, state
+		return nil
+	}
+}
+
+// notBefore returns an error if p lies before l's checkpoint. The caller may not
+// know of that one: it may have been stored by a call that got no answer.
+func notBefore(l Lease, p kcl.Position) error {
+	if p.Compare(l.Checkpoint) >= 0 {
+		return nil
+	}
+	return fmt.Errorf("lease %s: %w: %s lies before the stored checkpoint, %s", l.Key, kcl.ErrInvalidPosition, p, l.Checkpoint)
 }
 
 // storeAccepted is the change that stores t's accepted position, unless the
@@ -98,10 +118,11 @@ func (r *Renewer) storeAccepted(t *tenure) change {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := t.accepted
-	return func(l *Lease) {
+	return func(l *Lease) error {
 		if p.Compare(l.Checkpoint) > 0 {
-			checkpointAt(p)(l)
+			return checkpointAt(p)(l)
 		}
+		return nil
 	}
 }
 
@@ -154,6 +175,9 @@ func (r *Renewer) write(ctx context.Context, t *tenure, c change) error {
 			next, won, err = r.send(ctx, read, c)
 		}
 	}
+	if errors.Is(err, kcl.ErrInvalidPosition) {
+		return err
+	}
 	if err != nil {
 		return r.failed(t, start, worth, c, err)
 	}
@@ -168,7 +192,9 @@ func (r *Renewer) send(ctx context.Context, l Lease, c change) (Lease, bool, err
 	if c == nil {
 		return r.store.Renew(ctx, l)
 	}
-	c(&l)
+	if err := c(&l); err != nil {
+		return l, false, err
+	}
 	return r.store.Checkpoint(ctx, l)
 }
 

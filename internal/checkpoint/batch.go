@@ -57,7 +57,7 @@ func (b *Batch) settle(done kcl.Position) {
 // Checkpoint implements [kcl.Checkpointer].
 func (b *Batch) Checkpoint(ctx context.Context) error {
 	c := b.c
-	return c.write(ctx, func() (kcl.Position, bool, error) {
+	return c.reach(ctx, func() (kcl.Position, bool, error) {
 		switch {
 		case b.end.Compare(c.floor()) < 0, b.end.Compare(c.last) == 0:
 			return b.end, false, nil

@@ -16,6 +16,7 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -24,7 +25,8 @@ import (
 	"github.com/go-kcl/kcl/metrics"
 )
 
-// Leases writes to the held leases. The errors of the first two wrap kcl's.
+// Leases writes to the held leases. The errors of the first two wrap kcl's; that
+// p lies before what is stored is [kcl.ErrInvalidPosition].
 type Leases interface {
 	// Checkpoint stores p and clears what was prepared.
 	Checkpoint(ctx context.Context, key, token string, p kcl.Position) error
@@ -86,7 +88,7 @@ func (c *Checkpointer) Accepted() kcl.Position {
 
 // Flush stores what was accepted, if that lies behind the checkpoint.
 func (c *Checkpointer) Flush(ctx context.Context) error {
-	return c.write(ctx, func() (kcl.Position, bool, error) {
+	return c.reach(ctx, func() (kcl.Position, bool, error) {
 		return c.accepted, c.accepted.Compare(c.last) > 0, nil
 	})
 }
@@ -117,32 +119,45 @@ func (f final) Prepare(ctx context.Context, p kcl.Position, state []byte) (*kcl.
 
 // store stores the position that a processor named.
 func (c *Checkpointer) store(ctx context.Context, p kcl.Position) error {
-	return c.write(ctx, func() (kcl.Position, bool, error) {
+	_, err := c.write(ctx, func() (kcl.Position, bool, error) {
 		return canonical(p), p.Compare(c.last) != 0, allowed(p, c.floor(), c.permitted)
 	})
+	return err
 }
 
-// write waits for its turn, asks decide what to store, with the lock held, and
-// stores it.
-func (c *Checkpointer) write(ctx context.Context, decide func() (p kcl.Position, store bool, err error)) error {
+// decision says, with the lock held, what to store.
+type decision func() (p kcl.Position, store bool, err error)
+
+// reach is write for which a later checkpoint will do: one that turns out to be
+// stored, by a call that got no answer.
+func (c *Checkpointer) reach(ctx context.Context, decide decision) error {
+	sent, err := c.write(ctx, decide)
+	if sent && errors.Is(err, kcl.ErrInvalidPosition) {
+		return nil
+	}
+	return err
+}
+
+// write waits for its turn and stores what is decided then.
+func (c *Checkpointer) write(ctx context.Context, decide decision) (sent bool, err error) {
 	if err := c.take(ctx); err != nil {
-		return err
+		return false, err
 	}
 	defer c.give()
 	c.mu.Lock()
 	p, store, err := decide()
 	c.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("checkpoint %s: %w", c.cfg.Key, err)
+		return false, fmt.Errorf("checkpoint %s: %w", c.cfg.Key, err)
 	}
 	if !store {
-		return nil
+		return false, nil
 	}
 	start := time.Now()
 	err = c.cfg.Leases.Checkpoint(ctx, c.cfg.Key, c.cfg.Token, p)
 	c.report(start, err)
 	if err != nil {
-		return fmt.Errorf("checkpoint %s at %s: %w", c.cfg.Key, p, err)
+		return true, fmt.Errorf("checkpoint %s at %s: %w", c.cfg.Key, p, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +165,7 @@ func (c *Checkpointer) write(ctx context.Context, decide func() (p kcl.Position,
 	if p.Compare(c.accepted) > 0 {
 		c.accepted = p
 	}
-	return nil
+	return true, nil
 }
 
 func (c *Checkpointer) prepare(ctx context.Context, p kcl.Position, state []byte) (*kcl.Prepared, error) {

@@ -212,6 +212,22 @@ func TestFailedWrite(t *testing.T) {
 	assert.Equal(t, at("10"), c.Last())
 }
 
+// A checkpoint whose answer was lost may be stored: then an earlier one is
+// reached already, and cannot be named any more.
+func TestLaterCheckpointTurnsOutToBeStored(t *testing.T) {
+	ctx := t.Context()
+	c, l := newCheckpointer(kcl.AtTrimHorizon)
+	first := c.Deliver(at("10"))
+	first.Accept()
+	second := c.Deliver(at("20"))
+	l.err = kcl.ErrDependency
+	require.ErrorIs(t, second.Checkpoint(ctx), kcl.ErrDependency)
+	l.err = fmt.Errorf("lease k: %w", kcl.ErrInvalidPosition)
+	require.NoError(t, first.Checkpoint(ctx))
+	require.NoError(t, c.Final().Checkpoint(ctx))
+	require.ErrorIs(t, second.CheckpointAt(ctx, at("10")), kcl.ErrInvalidPosition)
+}
+
 // A batch's Checkpoint stores that batch's end, whenever it is called.
 func TestBatchCheckpointIsItsOwnEnd(t *testing.T) {
 	ctx := t.Context()
