@@ -40,10 +40,32 @@ fuzz: ## Each fuzz target for FUZZTIME (5s).
 		done; \
 	done
 
+.PHONY: sim-day
+sim-day: ## A day, and an hour at default settings, of 20 workers on 200 shards.
+	$(GO) test ./internal/sim -run '^(TestDay|TestHour)$$' -v -timeout 1h -args -full-day
+
 GAP_SEEDS ?= 50
 .PHONY: gaps
 gaps: ## Measure the gaps in delivery, worst of GAP_SEEDS (50), in seconds of virtual time.
 	@out=$$(mktemp); $(GO) test ./internal/sim -run '^TestGaps$$' -timeout 2h -args -gap-seeds $(GAP_SEEDS) -gap-json $$out >&2 && cat $$out; rm -f $$out
+
+# The emulators that internal/conformance asks, and where they are installed.
+MOTO = 5.2.5
+DYNALITE = 4.0.0
+KINESIS_LOCAL = 0.6.2
+EMULATORS = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kcl-conformance/$(MOTO)-$(DYNALITE)-$(KINESIS_LOCAL)
+
+.PHONY: conformance
+conformance: $(EMULATORS)/complete ## Hold kcltest, moto, dynalite and kinesis-local against one suite. Installs them; needs Python 3 and Node 20.
+	$(GO) vet -tags conformance ./internal/conformance
+	KCL_CONFORMANCE="$(EMULATORS)" $(GO) test -tags conformance -run TestEmulators -count 1 -timeout 30m ./internal/conformance
+
+$(EMULATORS)/complete:
+	mkdir -p "$(EMULATORS)/node"
+	python3 -m venv "$(EMULATORS)/moto"
+	"$(EMULATORS)/moto/bin/pip" install --quiet 'moto[server]==$(MOTO)'
+	npm install --silent --no-save --prefix "$(EMULATORS)/node" dynalite@$(DYNALITE) kinesis-local@$(KINESIS_LOCAL)
+	touch "$@"
 
 .PHONY: bench
 bench: ## Run the benchmarks.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"testing"
@@ -73,7 +74,7 @@ func TestGaps(t *testing.T) {
 	}
 	seconds := make(map[string]float64, len(worst))
 	for name, d := range worst {
-		seconds[name] = d.Round(10 * time.Millisecond).Seconds()
+		seconds[name] = math.Round(d.Seconds()*100) / 100
 	}
 	for _, name := range slices.Sorted(maps.Keys(seconds)) {
 		t.Logf("%-20s %6.2f s", name, seconds[name])

@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/big"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/kcltest"
+	"github.com/go-kcl/kcl/scheduler"
+)
+
+var fullDay = flag.Bool("full-day", false, "run the whole day of TestDay and the hour of TestHour")
+
+// stretch is a long quiet time of a large fleet, with a reshard now and then.
+type stretch struct {
+	workers, shards int
+	lasts           time.Duration
+	reshardEvery    time.Duration
+	putEvery        time.Duration
+	change          func(*scheduler.Config)
+}
+
+// slow are settings for a fleet that may take its time.
+func slow(c *scheduler.Config) {
+	c.Leases.FailoverTime, c.Leases.AssignmentInterval = 5*time.Minute, time.Minute
+	c.Polling.IdleTimeBetweenReads = time.Minute
+}
+
+// A day of twenty workers on two hundred shards, a reshard an hour; without
+// -full-day two hours of four workers on twenty.
+func TestDay(t *testing.T) {
+	s := stretch{workers: 4, shards: 20, lasts: 2 * time.Hour, reshardEvery: 30 * time.Minute, putEvery: time.Minute, change: slow}
+	if *fullDay {
+		s.workers, s.shards, s.lasts, s.reshardEvery = 20, 200, 24*time.Hour, time.Hour
+	}
+	s.run(t)
+}
+
+// An hour of such a fleet at default settings; without -full-day three minutes
+// of four workers on twenty shards.
+func TestHour(t *testing.T) {
+	s := stretch{workers: 4, shards: 20, lasts: 3 * time.Minute, reshardEvery: time.Minute, putEvery: time.Second, change: func(*scheduler.Config) {}}
+	if *fullDay {
+		s.workers, s.shards, s.lasts, s.reshardEvery = 20, 200, time.Hour, 10*time.Minute
+	}
+	s.run(t)
+}
+
+func (s stretch) run(t *testing.T) {
+	real := time.Now()
+	inBed(t, 1, s.shards, kcltest.Options{Latency: 5 * time.Millisecond}, func(b *bed) {
+		for i := range s.workers {
+			b.start(fmt.Sprintf("worker-%02d", i), s.change)
+		}
+		stop := b.produceSlowly(s.shards, s.putEvery)
+		b.until(10*time.Minute, "an even spread", func() bool { time.Sleep(time.Second); return b.spread() <= 1 })
+		for end := time.Now().Add(s.lasts); time.Now().Before(end); time.Sleep(s.reshardEvery) {
+			b.reshard()
+		}
+		stop()
+		time.Sleep(10 * time.Minute)
+		for _, w := range b.workers {
+			w.cancel()
+		}
+		for _, w := range b.workers {
+			<-w.done
+			assert.NoError(t, w.err, w.name)
+		}
+		repeated := b.requireAll()
+		assert.Zero(t, repeated, "nothing went wrong, so nothing is repeated")
+		calls := 0
+		for _, c := range b.aws.Calls() {
+			calls += c.Calls
+		}
+		b.t.Logf("%v of %d workers and %d shards: %d calls, %d records", s.lasts, s.workers, s.shards, calls, len(b.deliveries))
+	})
+	t.Logf("in %v", time.Since(real).Round(time.Millisecond))
+}
+
+// produceSlowly puts so many records now and then.
+func (b *bed) produceSlowly(records int, every time.Duration) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		k := b.kinesis()
+		for n := 0; ; {
+			in := &kinesis.PutRecordsInput{StreamName: aws.String(simStream)}
+			for range records {
+				n++
+				in.Records = append(in.Records, types.PutRecordsRequestEntry{PartitionKey: aws.String(fmt.Sprint(n)), Data: []byte("x")})
+			}
+			if _, err := k.PutRecords(ctx, in); err != nil && ctx.Err() == nil {
+				b.t.Errorf("put: %v", err)
+			}
+			select {
+			case <-time.After(every):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	stop = func() { cancel(); <-done }
+	b.t.Cleanup(stop)
+	return stop
+}
+
+// reshard splits one open shard, and merges two that lie side by side.
+func (b *bed) reshard() {
+	b.t.Helper()
+	k := b.kinesis()
+	open := b.openShards()
+	s := open[b.rng.IntN(len(open))]
+	from, _ := new(big.Int).SetString(*s.HashKeyRange.StartingHashKey, 10)
+	to, _ := new(big.Int).SetString(*s.HashKeyRange.EndingHashKey, 10)
+	_, err := k.SplitShard(b.t.Context(), &kinesis.SplitShardInput{
+		StreamName: aws.String(simStream), ShardToSplit: s.ShardId, NewStartingHashKey: aws.String(from.Add(from, to).Rsh(from, 1).String()),
+	})
+	require.NoError(b.t, err)
+	time.Sleep(3 * time.Second)
+
+	open = b.openShards()
+	i := b.rng.IntN(len(open) - 1)
+	_, err = k.MergeShards(b.t.Context(), &kinesis.MergeShardsInput{
+		StreamName: aws.String(simStream), ShardToMerge: open[i].ShardId, AdjacentShardToMerge: open[i+1].ShardId,
+	})
+	require.NoError(b.t, err)
+}
+
+// openShards returns the open shards in the order of their hash keys.
+func (b *bed) openShards() []types.Shard {
+	b.t.Helper()
+	out, err := b.kinesis().ListShards(b.t.Context(), &kinesis.ListShardsInput{
+		StreamName: aws.String(simStream), ShardFilter: &types.ShardFilter{Type: types.ShardFilterTypeAtLatest},
+	})
+	require.NoError(b.t, err)
+	key := func(s types.Shard) *big.Int {
+		k, _ := new(big.Int).SetString(*s.HashKeyRange.StartingHashKey, 10)
+		return k
+	}
+	slices.SortFunc(out.Shards, func(x, y types.Shard) int { return key(x).Cmp(key(y)) })
+	return out.Shards
+}
+
+// requireAll checks that every record the stream holds was delivered, first
+// deliveries in order and after the parents'; it returns how many were repeated.
+func (b *bed) requireAll() (repeated int) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	type seen struct {
+		order map[string]int // first deliveries
+		last  kcl.Position
+	}
+	shards := make(map[string]*seen)
+	for i, d := range b.deliveries {
+		s := shards[d.shard]
+		if s == nil {
+			s = &seen{order: make(map[string]int)}
+			shards[d.shard] = s
+		}
+		if _, again := s.order[d.position.SequenceNumber]; again {
+			repeated++
+			continue
+		}
+		require.Positive(b.t, d.position.Compare(s.last), "shard %s: %s after %s", d.shard, d.position, s.last)
+		s.order[d.position.SequenceNumber], s.last = i, d.position
+	}
+	span := func(id string) (first, last int) {
+		first, last = 1<<62, -1
+		if s := shards[id]; s != nil {
+			for _, i := range s.order {
+				first, last = min(first, i), max(last, i)
+			}
+		}
+		return first, last
+	}
+	for _, s := range b.aws.Shards(simStream) {
+		for _, r := range s.Records {
+			require.NotNil(b.t, shards[s.ID], "shard %s was never delivered", s.ID)
+			require.Contains(b.t, shards[s.ID].order, r.SequenceNumber, "shard %s", s.ID)
+		}
+		first, _ := span(s.ID)
+		for _, p := range s.Parents {
+			_, last := span(p)
+			require.Greater(b.t, first, last, "shard %s before its parent %s", s.ID, p)
+		}
+	}
+	return repeated
+}
