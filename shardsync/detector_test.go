@@ -92,7 +92,9 @@ func TestListThrottledToTheEnd(t *testing.T) {
 			assert.Len(t, c.calls, want)
 			assert.LessOrEqual(t, time.Since(start), time.Duration(want)*3*time.Second)
 			for i := 1; i < len(c.at); i++ {
-				assert.Greater(t, c.at[i].Sub(c.at[i-1]), time.Duration(0), "no two calls without a pause")
+				pause := c.at[i].Sub(c.at[i-1])
+				assert.Greater(t, pause, time.Duration(0), "no two calls without a pause")
+				assert.LessOrEqual(t, pause, 3*time.Second, "twice the mean")
 			}
 		})
 	}
@@ -212,7 +214,50 @@ func TestListBeginsAnew(t *testing.T) {
 	c = &script{list: func(int, *kinesis.ListShardsInput) (*kinesis.ListShardsOutput, error) { return page("", "a", "a"), nil }}
 	_, err = detector(c).List(t.Context(), nil)
 	require.ErrorContains(t, err, "listed twice")
-	assert.Len(t, c.calls, 1+maxRestarts)
+	assert.Len(t, c.calls, 4)
+}
+
+// A shard's parents are whichever of the two fields names, sorted, each once.
+func TestListParents(t *testing.T) {
+	out := page("", "none", "split", "merge", "odd")
+	out.Shards[1].ParentShardId = aws.String("a")
+	out.Shards[2].ParentShardId, out.Shards[2].AdjacentParentShardId = aws.String("b"), aws.String("a")
+	out.Shards[3].ParentShardId, out.Shards[3].AdjacentParentShardId = aws.String("a"), aws.String("a")
+	c := &script{list: func(int, *kinesis.ListShardsInput) (*kinesis.ListShardsOutput, error) { return out, nil }}
+	got, err := detector(c).List(t.Context(), nil)
+	require.NoError(t, err)
+	for i, want := range [][]string{nil, {"a"}, {"a", "b"}, {"a"}} {
+		assert.Equal(t, want, got[i].Parents, got[i].ID)
+	}
+	assert.Equal(t, Shard{ID: "split", Parents: []string{"a"}, HashRange: hashRange(t, "0", "9"), Start: "1"}, got[1])
+}
+
+// One listing runs at a time; who waits for its turn stops waiting with its
+// context.
+func TestListTakesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, hold := 0, make(chan struct{})
+		c := &script{list: func(int, *kinesis.ListShardsInput) (*kinesis.ListShardsOutput, error) {
+			begun++
+			<-hold
+			return page("", "a"), nil
+		}}
+		d := detector(c)
+		done := make(chan error, 2)
+		for range 2 {
+			go func() { _, err := d.List(t.Context(), nil); done <- err }()
+		}
+		synctest.Wait()
+		assert.Equal(t, 1, begun)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := d.List(ctx, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		close(hold)
+		require.NoError(t, <-done)
+		require.NoError(t, <-done)
+		assert.Equal(t, 2, begun)
+	})
 }
 
 // One shard whose hash range cannot be read is told of, and keeps no other from
@@ -253,6 +298,13 @@ func TestChildren(t *testing.T) {
 		assert.Equal(t, (maxChildTries-1)*childPause, time.Since(start))
 		assert.Equal(t, maxChildTries, w.aws.Count("GetRecords"))
 
+		k := w.kinesis("test")
+		for range maxChildTries + 1 { // all that came before is passed over
+			_, err := k.PutRecord(t.Context(), &kinesis.PutRecordInput{
+				StreamName: aws.String(stream), PartitionKey: aws.String("k"), ExplicitHashKey: aws.String("0"), Data: []byte("x"),
+			})
+			require.NoError(t, err)
+		}
 		w.split("shardId-000000000000", "100")
 		got, err = d.Children(t.Context(), "shardId-000000000000")
 		require.NoError(t, err)
@@ -274,6 +326,7 @@ type lastAnswer struct {
 	Client
 	answers []*kinesis.GetRecordsOutput
 	arns    []string
+	read    []string // iterators
 }
 
 func (c *lastAnswer) GetShardIterator(_ context.Context, in *kinesis.GetShardIteratorInput, _ ...func(*kinesis.Options)) (*kinesis.GetShardIteratorOutput, error) {
@@ -283,6 +336,7 @@ func (c *lastAnswer) GetShardIterator(_ context.Context, in *kinesis.GetShardIte
 
 func (c *lastAnswer) GetRecords(_ context.Context, in *kinesis.GetRecordsInput, _ ...func(*kinesis.Options)) (*kinesis.GetRecordsOutput, error) {
 	c.arns = append(c.arns, aws.ToString(in.StreamARN))
+	c.read = append(c.read, aws.ToString(in.ShardIterator))
 	out := c.answers[0]
 	c.answers = c.answers[1:]
 	return out, nil
@@ -301,5 +355,6 @@ func TestChildrenLater(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []Child{{ID: "child", Parents: []string{"parent"}}}, got)
 		assert.Equal(t, []string{d.cfg.Stream.ARN, d.cfg.Stream.ARN, d.cfg.Stream.ARN}, c.arns)
+		assert.Equal(t, []string{"first", "second"}, c.read)
 	})
 }

@@ -108,12 +108,6 @@ func (p *planner) isListed(id string) bool {
 	return ok
 }
 
-func (p *planner) plan(id string, at kcl.Position) {
-	if _, ok := p.planned[id]; !ok {
-		p.planned[id] = at
-	}
-}
-
 // uncovered plans for the open shards that no lease leads to.
 func (p *planner) uncovered() {
 	unexpected := make(map[string]bool)
@@ -137,7 +131,7 @@ func (p *planner) uncovered() {
 	}, p.decide)
 	for _, id := range open {
 		if !p.descends[id] {
-			p.plan(id, p.orphanStart(id))
+			p.planned[id] = p.orphanStart(id)
 		}
 	}
 }
@@ -159,18 +153,18 @@ func (p *planner) decide(id string) {
 	}
 	p.descends[id] = true
 	for _, parent := range p.parents(id) {
-		if p.isListed(parent) && !p.hasLease(parent) && (p.wanted[parent] || !covered(parent)) {
-			p.plan(parent, p.orphanStart(parent))
+		if p.isListed(parent) && (p.wanted[parent] || !covered(parent)) {
+			p.planned[parent] = p.orphanStart(parent)
 		}
 	}
 }
 
-// orphanStart is where to begin with a shard that no leased shard leads to: at
-// its beginning if there is still a lease of a parent that has expired, for that
-// parent was being read; else at the initial position.
+// orphanStart is where to begin with a shard that no listed and leased shard leads
+// to: at its beginning if there is still a lease of a parent, which then has
+// expired, for that parent was being read; else at the initial position.
 func (p *planner) orphanStart(id string) kcl.Position {
 	for _, parent := range p.parents(id) {
-		if p.hasLease(parent) && !p.isListed(parent) {
+		if p.hasLease(parent) {
 			return kcl.AtTrimHorizon
 		}
 	}
@@ -201,7 +195,7 @@ func (p *planner) lostChildren() {
 			// Its own lease was cleaned up; what is missing lies further down.
 			check = append(check, p.children[id]...)
 		default:
-			p.plan(id, kcl.AtTrimHorizon)
+			p.planned[id] = kcl.AtTrimHorizon
 		}
 		seen[id] = true
 	}

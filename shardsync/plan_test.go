@@ -186,4 +186,11 @@ func TestWaves(t *testing.T) {
 	require.Len(t, got, 2)
 	assert.Equal(t, "1", render(got[0], kcl.Latest))
 	assert.Equal(t, "2T", render(got[1], kcl.Latest))
+
+	got = waves(graphs(t)["G"], leasesOf("0,1,2,3,4"))
+	require.Len(t, got, 3)
+	for i, want := range []int{1, 2, 2} {
+		assert.Len(t, got[i], want)
+	}
+	assert.Equal(t, "shardId-0", got[0][0].ShardID)
 }

@@ -227,6 +227,18 @@ func TestSyncTimestampWithoutShards(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 2, res.Created)
 	})
+	inWorld(t, 2, func(t *testing.T, w *world) {
+		s := w.syncer("c", kcl.AtTimestamp(time.Now()))
+		s.cfg.Detector = detector(&script{list: func(_ int, in *kinesis.ListShardsInput) (*kinesis.ListShardsOutput, error) {
+			if in.ShardFilter.Type == ktypes.ShardFilterTypeAtTimestamp {
+				return nil, &ktypes.InvalidArgumentException{Message: aws.String("too old")}
+			}
+			return page("", "a"), nil
+		}})
+		_, err := s.Sync(t.Context())
+		require.ErrorIs(t, err, ErrIncomplete, "the horizon's shards may leave no hole")
+		assert.Empty(t, w.leases())
+	})
 }
 
 // shard-sync#18: a listing from before and after a reshard fails before the
@@ -392,6 +404,24 @@ func TestSyncStreamGone(t *testing.T) {
 		assert.Equal(t, Result{}, res)
 		assert.Zero(t, w.aws.Count("PutItem"))
 		assert.Contains(t, w.log.String(), "stream is gone")
+
+		s := w.syncer("c", kcl.Latest)
+		s.cfg.Detector = detector(&script{list: func(int, *kinesis.ListShardsInput) (*kinesis.ListShardsOutput, error) { return page(""), nil }})
+		res, err = s.Sync(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, Result{}, res, "nor is one that shows no shards")
+	})
+}
+
+// Whether there are leases is asked of the table as it is, not as it was.
+func TestSyncLooksConsistently(t *testing.T) {
+	inWorld(t, 2, func(t *testing.T, w *world) {
+		w.aws.SetLag(time.Minute, 0)
+		_, err := w.store("test").Create(t.Context(), lease.Lease{Key: "shardId-000000000000", ShardID: "shardId-000000000000", Checkpoint: kcl.AtLatest})
+		require.NoError(t, err)
+		res, err := w.syncer("c", kcl.Latest).Sync(t.Context())
+		require.NoError(t, err)
+		assert.False(t, res.Initial)
 	})
 }
 
