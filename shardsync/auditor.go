@@ -33,7 +33,7 @@ type AuditorConfig struct {
 	// must return at once.
 	Created func()
 	// Attempts and Backoff are for the first sync of an application: how often it
-	// may fail in a row, and the pause after a failure. 0 means 20 and 1 s.
+	// may fail, and the pause after a failure. 0 means 20 and 1 s.
 	Attempts int
 	Backoff  time.Duration
 	// Fatal says of a first sync's error that trying again is useless.
@@ -55,7 +55,7 @@ type Auditor struct {
 	term     uint64
 	seen     tracker
 	next     time.Time // when the next look is due
-	failures int       // of first syncs, in a row
+	failures int       // of first syncs
 	leased   bool      // there have been leases in this process's time
 }
 
@@ -87,8 +87,7 @@ func NewAuditor(c AuditorConfig) *Auditor {
 }
 
 // Offer hands over the latest snapshot. It returns at once; a snapshot that was
-// not looked at yet is replaced, and one that comes while leases are being
-// created is dropped, for it shows the state before.
+// not looked at yet is replaced.
 func (a *Auditor) Offer(s Snapshot) {
 	for {
 		select {
@@ -132,7 +131,7 @@ func (a *Auditor) look(ctx context.Context, s Snapshot) (err error) {
 	if len(s.Leases) == 0 {
 		return a.first(ctx)
 	}
-	a.failures, a.leased = 0, true
+	a.leased = true
 	if time.Now().Before(a.next) {
 		return nil
 	}
@@ -148,24 +147,20 @@ func (a *Auditor) look(ctx context.Context, s Snapshot) (err error) {
 	return nil
 }
 
-// after is called when a look or a sync is over: what was offered meanwhile is
-// from before.
-func (a *Auditor) after() {
-	select {
-	case <-a.offers:
-	default:
-	}
-	a.next = time.Now().Add(a.cfg.Interval)
-}
+// after is called when a look or a sync is over. What was offered meanwhile is
+// from before, and comes too early.
+func (a *Auditor) after() { a.next = time.Now().Add(a.cfg.Interval) }
 
 // first creates the leases of an application that has none. It tries until it
-// succeeds, somebody else leads, or the attempts are used up. An application
-// that had leases before has lost its stream; whether that comes back is looked
-// at now and then.
+// succeeds, somebody else leads, or the attempts are used up; then, if it could
+// create some leases, they are consumed, and the audit sees to the rest. An
+// application that had leases before has lost its stream; whether that comes back
+// is looked at now and then.
 func (a *Auditor) first(ctx context.Context) error {
 	if a.leased && time.Now().Before(a.next) {
 		return nil
 	}
+	begun := false // this has created some leases, but not all
 	for {
 		term, cancel, leading := a.cfg.Term(ctx)
 		if !leading {
@@ -173,36 +168,39 @@ func (a *Auditor) first(ctx context.Context) error {
 		}
 		var res Result
 		none, err := a.cfg.Syncer.noLeases(term)
-		if err == nil && none {
+		if err == nil && (none || begun) {
 			res, err = a.cfg.Syncer.Sync(term)
 		}
 		cancelled := term.Err() != nil
 		cancel()
-		if err == nil && !none {
-			return nil // the snapshot was old; the next one tells
-		}
-		if err == nil {
-			a.failures, a.leased = 0, true
-			a.after()
-			if res.Created > 0 {
-				a.cfg.Created()
-			}
-			return nil
-		}
 		if res.Created > 0 {
+			begun = true
 			a.cfg.Created()
 		}
-		if cancelled {
+		switch {
+		case err == nil && !none && !begun:
+			return nil // the snapshot was old; the next one tells
+		case err == nil:
+			a.leased = true
+			a.after()
+			return nil
+		case cancelled:
 			return nil // stopping, or not leading any more: not the stream's fault
 		}
-		a.failures++
 		stream := a.cfg.Settings.Stream.String()
 		if a.leased {
 			a.cfg.Logger.Warn("application has no leases any more, and none could be created", "stream", stream, "err", err)
 			a.after()
 			return nil
 		}
+		a.failures++
 		if a.failures >= a.cfg.Attempts || a.cfg.Fatal != nil && a.cfg.Fatal(err) {
+			if begun {
+				a.cfg.Logger.Error("first shard sync not finished", "stream", stream, "err", err)
+				a.leased = true
+				a.after()
+				return nil
+			}
 			return fmt.Errorf("first shard sync of stream %s: %w", stream, err)
 		}
 		level := slog.LevelDebug

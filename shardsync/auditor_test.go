@@ -109,6 +109,70 @@ func TestAuditorFirstSync(t *testing.T) {
 	})
 }
 
+// A leader that has just begun, and whose scan was from before another's puts,
+// lists nothing. shard-sync#31
+func TestAuditorOldSnapshot(t *testing.T) {
+	inWorld(t, 3, func(t *testing.T, w *world) {
+		_, err := w.syncer("another", kcl.Latest).Sync(t.Context())
+		require.NoError(t, err)
+		w.aws.ResetCalls()
+		a := w.audit(kcl.Latest)
+		a.Offer(Snapshot{Term: 1})
+		synctest.Wait()
+		assert.Zero(t, w.aws.Count("ListShards"))
+		assert.Zero(t, a.created)
+	})
+}
+
+// Of the snapshots that come during a look the last one counts.
+func TestAuditorTakesTheLatest(t *testing.T) {
+	inWorld(t, 2, func(t *testing.T, w *world) {
+		hold := make(chan struct{})
+		a := w.audit(kcl.Latest, func(c *AuditorConfig) {
+			inner := c.Term
+			c.Term = func(ctx context.Context) (context.Context, context.CancelFunc, bool) {
+				<-hold
+				return inner(ctx)
+			}
+		})
+		whole := ranged(t, "0-M")
+		a.Offer(Snapshot{Term: 1, Leases: whole})
+		synctest.Wait()
+		a.Offer(Snapshot{Term: 2, Leases: whole})
+		a.Offer(Snapshot{Term: 3, Leases: ranged(t, "0-5")})
+		close(hold)
+		synctest.Wait()
+		assert.Equal(t, []float64{0, 1}, a.figures.of(operationAudit, "NumStreamsWithPartialLeases"))
+	})
+}
+
+// An application that had leases and has none any more is looked at now and then,
+// not with every snapshot, whether its stream is back or not; that ends nobody.
+func TestAuditorLooksForALostStream(t *testing.T) {
+	inWorld(t, 2, func(t *testing.T, w *world) {
+		calls := w.refuse("ListShards", 1, "ResourceNotFoundException")
+		a := w.audit(kcl.Latest, func(c *AuditorConfig) { c.Fatal = func(error) bool { return true } })
+		a.Offer(Snapshot{Term: 1, Leases: ranged(t, "0-M")})
+		synctest.Wait()
+		for range 5 * 60 {
+			a.Offer(Snapshot{Term: 1})
+			time.Sleep(2 * time.Second)
+		}
+		assert.Equal(t, int64(4), calls.Load(), "every two minutes")
+		assert.Contains(t, w.log.String(), "application has no leases any more")
+		w.aws.Intercept(nil)
+		time.Sleep(2 * time.Minute)
+		a.Offer(Snapshot{Term: 1})
+		synctest.Wait()
+		assert.Len(t, w.leases(), 2)
+		select {
+		case err := <-a.done:
+			t.Fatal("ended: ", err)
+		default:
+		}
+	})
+}
+
 // shard-sync#36: who does not lead lists nothing and reports nothing.
 func TestAuditorWithoutLeadership(t *testing.T) {
 	inWorld(t, 3, func(t *testing.T, w *world) {
@@ -160,6 +224,58 @@ func TestAuditorClosesAHole(t *testing.T) {
 	})
 }
 
+// A first sync that fails half-way is tried again at once, although what it has
+// created is read meanwhile. If it fails for good, that is no reason to stop: what
+// there is is consumed, and the audit sees to the rest.
+func TestAuditorFirstSyncInParts(t *testing.T) {
+	const throttled = "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"
+	inWorld(t, 100, func(t *testing.T, w *world) {
+		w.refuse("PutItem", 41, throttled)
+		a := w.audit(kcl.Latest)
+		a.Offer(Snapshot{Term: 1})
+		synctest.Wait()
+		some := w.leases()
+		assert.Len(t, some, 40)
+		assert.Equal(t, 1, a.created, "they can be assigned")
+		some[0].Checkpoint = kcl.Position{SequenceNumber: "77"}
+		_, ok, err := w.store("test").Checkpoint(t.Context(), some[0])
+		require.NoError(t, err)
+		require.True(t, ok)
+		time.Sleep(1500 * time.Millisecond)
+		w.aws.Intercept(nil)
+		time.Sleep(time.Second)
+		assert.Len(t, w.leases(), 100)
+		assert.Equal(t, 2, a.created)
+	})
+	inWorld(t, 4, func(t *testing.T, w *world) {
+		w.refuse("PutItem", 3, throttled)
+		a := w.audit(kcl.TrimHorizon, func(c *AuditorConfig) { c.Attempts = 5 })
+		a.Offer(Snapshot{Term: 1})
+		time.Sleep(10 * time.Second)
+		assert.Len(t, w.leases(), 2)
+		assert.Contains(t, w.log.String(), "first shard sync not finished")
+		w.aws.Intercept(nil)
+		time.Sleep(2 * time.Minute)
+		a.offer(1)
+		assert.Len(t, w.leases(), 4)
+	})
+}
+
+// An audit that finds a sync under way counts as skipped.
+func TestAuditorSkips(t *testing.T) {
+	inWorld(t, 4, func(t *testing.T, w *world) {
+		_, err := w.syncer("c", kcl.TrimHorizon).Sync(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, w.store("test").Delete(t.Context(), w.leases()[2].Key))
+		a := w.audit(kcl.TrimHorizon)
+		a.cfg.Syncer.running.Lock()
+		a.offer(1)
+		a.cfg.Syncer.running.Unlock()
+		assert.Equal(t, []float64{1}, a.figures.of(operationAudit, "NumSkippedShardSyncTask"))
+		assert.Len(t, w.leases(), 3)
+	})
+}
+
 // A first sync that its leader did not live to finish is finished by the next
 // one at once: nobody has read from any lease yet.
 func TestAuditorFinishesAFirstSync(t *testing.T) {
@@ -204,6 +320,36 @@ func TestAuditorFillsInHashRanges(t *testing.T) {
 		a.offer(1)
 		assert.Equal(t, 2, w.aws.Count("ListShards", "leader"), "nothing to fill in, nothing to list")
 	})
+}
+
+// What is filled in is seen by nobody else who has the snapshot; of a lease at
+// SHARD_END nobody needs the range.
+func TestAuditorLeavesTheSnapshot(t *testing.T) {
+	inWorld(t, 2, func(t *testing.T, w *world) {
+		_, err := w.syncer("c", kcl.TrimHorizon).Sync(t.Context())
+		require.NoError(t, err)
+		a := w.audit(kcl.TrimHorizon)
+		whole := w.leases()
+		ended := append(w.leases(), lease.Lease{Key: "shardId-000000000009", ShardID: "shardId-000000000009", Checkpoint: kcl.ShardEnd})
+		a.Offer(Snapshot{Term: 1, Leases: ended})
+		synctest.Wait()
+		assert.Zero(t, w.aws.Count("ListShards", "leader"))
+
+		lacking := w.leases()
+		lacking[1].HashRange = kcl.HashRange{}
+		a.Offer(Snapshot{Term: 2, Leases: lacking})
+		synctest.Wait()
+		assert.Equal(t, 1, w.aws.Count("ListShards", "leader"))
+		assert.True(t, lacking[1].HashRange.IsZero())
+		assert.Equal(t, whole, w.leases())
+	})
+}
+
+func TestAuditorDefaults(t *testing.T) {
+	got := NewAuditor(AuditorConfig{}).cfg
+	assert.Equal(t, AuditorConfig{Interval: 2 * time.Minute, Confidence: 3, Attempts: 20, Backoff: time.Second}, got)
+	set := AuditorConfig{Interval: 1, Confidence: 2, Attempts: 3, Backoff: 4}
+	assert.Equal(t, set, NewAuditor(set).cfg)
 }
 
 // items returns the whole table by key.
