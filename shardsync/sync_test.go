@@ -317,7 +317,8 @@ func TestSyncEndsBetweenPuts(t *testing.T) {
 	})
 }
 
-// endingStore calls end with a put, and finishes it and those that have begun.
+// endingStore calls end with a put, and finishes it and those that have begun:
+// as many as are made at a time.
 type endingStore struct {
 	Store
 	puts int64 // the one to end with
@@ -326,7 +327,9 @@ type endingStore struct {
 }
 
 func (s *endingStore) Create(ctx context.Context, l lease.Lease) (bool, error) {
-	if s.made.Add(1) == s.puts {
+	n := s.made.Add(1)
+	time.Sleep(time.Second)
+	if n == s.puts {
 		s.end()
 	}
 	return s.Store.Create(context.WithoutCancel(ctx), l)
