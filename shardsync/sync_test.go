@@ -327,10 +327,11 @@ type endingStore struct {
 }
 
 func (s *endingStore) Create(ctx context.Context, l lease.Lease) (bool, error) {
-	n := s.made.Add(1)
-	time.Sleep(time.Second)
-	if n == s.puts {
+	if s.made.Add(1) == s.puts {
+		time.Sleep(time.Second / 2)
 		s.end()
+	} else {
+		time.Sleep(time.Second)
 	}
 	return s.Store.Create(context.WithoutCancel(ctx), l)
 }
