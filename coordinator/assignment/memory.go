@@ -28,7 +28,8 @@ type sighting struct {
 	counter                int64
 	since                  time.Time // first look at this counter with this actual owner, or begin of this hand-off
 	handOff                time.Time // first look at the pending hand-off; zero if none is
-	fresh                  bool      // the counter has not moved since the owner changed or the hand-off began
+	fresh                  bool      // the counter was not seen to move since the owner changed or the hand-off began
+	untouched              bool      // the owner has not renewed it, for sure: the counter stands where the change of owner put it
 	expired                bool      // known to be expired since
 }
 
@@ -49,11 +50,11 @@ func (s sighting) next(l lease.Lease, now time.Time) sighting {
 	began := l.HandOffPending() && (s.owner != l.Owner || s.checkpointOwner != l.CheckpointOwner)
 	switch {
 	case first:
-		n.since, n.fresh, n.expired = now, false, false
+		n.since, n.fresh, n.untouched, n.expired = now, false, false, false
 	case began, l.ActualOwner() != s.actualOwner():
-		n.since, n.fresh, n.expired = now, true, false
+		n.since, n.fresh, n.untouched, n.expired = now, true, l.Counter == s.counter+1, false
 	case l.Counter != s.counter:
-		n.since, n.fresh, n.expired = now, false, false
+		n.since, n.fresh, n.untouched, n.expired = now, false, false, false
 	}
 	switch {
 	case !l.HandOffPending():
@@ -174,8 +175,10 @@ func (m *memory) see(leases []lease.Lease, now time.Time) {
 // wrote takes in what a write of ours made of a lease, by an answer that came at
 // now.
 func (m *memory) wrote(l lease.Lease, now time.Time) {
-	s := m.leases[l.Key].next(l, now)
-	s.since, s.fresh, s.expired = now, true, false
+	before := m.leases[l.Key]
+	s := before.next(l, now)
+	// An answer that was lost is seen late: the new owner may have renewed by then.
+	s.since, s.fresh, s.untouched, s.expired = now, true, l.Counter == before.counter+1, false
 	m.leases[l.Key] = s
 }
 
@@ -193,7 +196,7 @@ func (m *memory) state(l *lease.Lease, now time.Time, t timing) (st State, since
 		st = Pending
 	case l.HandOffPending():
 		st = Overdue
-	case s.fresh && m.unfit(l.Owner):
+	case s.untouched && m.unfit(l.Owner):
 		st = Abandoned
 	default:
 		st = Held

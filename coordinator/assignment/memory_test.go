@@ -120,6 +120,13 @@ func TestStates(t *testing.T) {
 		{"given to a worker without a record", []step{look(0, theLease("", "", 0), Unowned), wrote(0, theLease("V", "", 1)), look(2, theLease("V", "", 1), Abandoned)}},
 		{"given by another to a worker that drains", []step{look(0, theLease("A", "", 0), Held), look(2, theLease("D", "", 1), Abandoned)}},
 		{"renewed by a worker that drains", []step{look(0, theLease("", "", 0), Unowned), wrote(0, theLease("D", "", 1)), look(2, theLease("D", "", 2), Held)}},
+		{"given by another, and perhaps renewed by a worker that drains now", []step{
+			look(0, theLease("A", "", 0), Held), look(60, theLease("D", "", 9), Held), look(62, theLease("D", "", 9), Held),
+			look(80.001, theLease("D", "", 9), Expired),
+		}},
+		{"given by this process, as a late answer tells, and perhaps renewed", []step{
+			look(0, theLease("", "", 0), Unowned), wrote(5, theLease("D", "", 2)), look(6, theLease("D", "", 2), Held),
+		}},
 		{"a draining worker's at first sight", []step{look(0, theLease("D", "", 1), Held)}},
 		{"handed to a worker that drains", []step{look(0, theLease("A", "", 1), Held), look(2, theLease("D", "A", 1), Pending), look(4, theLease("D", "", 2), Abandoned)}},
 		{"given to a worker whose record cannot be read", []step{look(0, theLease("", "", 0), Unowned), wrote(0, theLease("U", "", 1)), look(2, theLease("U", "", 1), Held)}},
