@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -139,7 +140,8 @@ func TestFailedCheckpointChangesNothingInMemory(t *testing.T) {
 }
 
 // Checkpoints and renewals of one lease at the same time: each is carried out,
-// and none makes another's counter stale.
+// unless a later position was stored before it, and none makes another's counter
+// stale.
 func TestConcurrentWritesOfOneLease(t *testing.T) {
 	inWorld(t, kcltest.Options{Latency: 10 * time.Millisecond}, func(t *testing.T, w *world) {
 		w.create(lease("s1", "a"))
@@ -147,22 +149,33 @@ func TestConcurrentWritesOfOneLease(t *testing.T) {
 		token := a.token("s1")
 		time.Sleep(testPeriod)
 		start := w.item("s1").Counter
-		var wg sync.WaitGroup
+		var (
+			wg   sync.WaitGroup
+			done atomic.Int64
+		)
 		const n = 20
 		for i := range n {
 			wg.Go(func() {
 				p := at(fmt.Sprint(i + 1))
+				var err error
 				if i%2 == 0 {
-					assert.NoError(t, a.Prepare(t.Context(), "s1", token, p, nil))
+					err = a.Prepare(t.Context(), "s1", token, p, nil)
 				} else {
-					assert.NoError(t, a.Checkpoint(t.Context(), "s1", token, p))
+					err = a.Checkpoint(t.Context(), "s1", token, p)
+				}
+				if err == nil {
+					done.Add(1)
+				} else {
+					assert.ErrorIs(t, err, kcl.ErrInvalidPosition)
 				}
 			})
 		}
 		wg.Go(func() { assert.NoError(t, a.renewAll(t.Context())) })
 		wg.Wait()
 		got := w.item("s1")
-		assert.GreaterOrEqual(t, got.Counter, start+n)
+		assert.Positive(t, done.Load())
+		assert.Equal(t, at(fmt.Sprint(n)), got.Checkpoint, "the last of all is stored in any order")
+		assert.GreaterOrEqual(t, got.Counter, start+done.Load())
 		held, _ := a.Get("s1")
 		assert.Equal(t, got.Counter, held.Counter)
 		assert.Equal(t, got.Checkpoint, held.Checkpoint)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl"
@@ -213,24 +215,30 @@ func (b *bed) owned(name string) (keys []string) {
 	return keys
 }
 
-// produce puts a record into every shard about every 100 ms until the test ends.
-func (b *bed) produce() {
+// produce puts two records into every first shard, one into each half of it, every
+// 100 ms until the test ends.
+func (b *bed) produce(shards int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
+	var records []types.PutRecordsRequestEntry
+	space := new(big.Int).Lsh(big.NewInt(1), 128)
+	for i := range int64(2 * shards) {
+		// The middle of each half.
+		key := new(big.Int).Div(new(big.Int).Mul(space, big.NewInt(2*i+1)), big.NewInt(int64(4*shards)))
+		records = append(records, types.PutRecordsRequestEntry{PartitionKey: aws.String("k"), ExplicitHashKey: aws.String(key.String()), Data: []byte("x")})
+	}
 	go func() {
 		defer close(done)
 		k := b.kinesis()
-		t := time.NewTicker(10 * time.Millisecond)
+		t := time.NewTicker(100 * time.Millisecond)
 		defer t.Stop()
-		for i := 0; ; i++ {
+		for {
 			select {
 			case <-t.C:
 			case <-ctx.Done():
 				return
 			}
-			_, err := k.PutRecord(ctx, &kinesis.PutRecordInput{
-				StreamName: aws.String(simStream), PartitionKey: aws.String(fmt.Sprint(i)), Data: []byte("x"),
-			})
+			_, err := k.PutRecords(ctx, &kinesis.PutRecordsInput{StreamName: aws.String(simStream), Records: records})
 			if err != nil && ctx.Err() == nil {
 				b.t.Errorf("put: %v", err)
 				return

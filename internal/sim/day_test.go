@@ -25,7 +25,7 @@ var fullDay = flag.Bool("full-day", false, "run the whole day of TestDay and the
 // stretch is a long quiet time of a large fleet, with a reshard now and then.
 type stretch struct {
 	workers, shards int
-	lasts           time.Duration
+	lasts, drain    time.Duration
 	reshardEvery    time.Duration
 	putEvery        time.Duration
 	change          func(*scheduler.Config)
@@ -38,19 +38,19 @@ func slow(c *scheduler.Config) {
 }
 
 // A day of twenty workers on two hundred shards, a reshard an hour; without
-// -full-day two hours of four workers on twenty.
+// -full-day an hour of three workers on ten.
 func TestDay(t *testing.T) {
-	s := stretch{workers: 4, shards: 20, lasts: 2 * time.Hour, reshardEvery: 30 * time.Minute, putEvery: time.Minute, change: slow}
+	s := stretch{workers: 3, shards: 10, lasts: time.Hour, drain: 10 * time.Minute, reshardEvery: 20 * time.Minute, putEvery: time.Minute, change: slow}
 	if *fullDay {
 		s.workers, s.shards, s.lasts, s.reshardEvery = 20, 200, 24*time.Hour, time.Hour
 	}
 	s.run(t)
 }
 
-// An hour of such a fleet at default settings; without -full-day three minutes
-// of four workers on twenty shards.
+// An hour of such a fleet at default settings; without -full-day two minutes
+// of three workers on ten shards.
 func TestHour(t *testing.T) {
-	s := stretch{workers: 4, shards: 20, lasts: 3 * time.Minute, reshardEvery: time.Minute, putEvery: time.Second, change: func(*scheduler.Config) {}}
+	s := stretch{workers: 3, shards: 10, lasts: 2 * time.Minute, drain: 30 * time.Second, reshardEvery: 40 * time.Second, putEvery: time.Second, change: func(*scheduler.Config) {}}
 	if *fullDay {
 		s.workers, s.shards, s.lasts, s.reshardEvery = 20, 200, time.Hour, 10*time.Minute
 	}
@@ -69,7 +69,7 @@ func (s stretch) run(t *testing.T) {
 			b.reshard()
 		}
 		stop()
-		time.Sleep(10 * time.Minute)
+		time.Sleep(s.drain)
 		for _, w := range b.workers {
 			w.cancel()
 		}

@@ -64,7 +64,7 @@ func TestGaps(t *testing.T) {
 		for seed := range *gapSeeds {
 			t.Run(fmt.Sprintf("%s/%d", g.names[0], seed+1), func(t *testing.T) {
 				inBed(t, uint64(seed+1), gapShards, gapWorld, func(b *bed) {
-					b.produce()
+					b.produce(gapShards)
 					for i, d := range g.measure(b) {
 						worst[g.names[i]] = max(worst[g.names[i]], d)
 					}
