@@ -45,6 +45,7 @@ func TestPositionOrder(t *testing.T) {
 	}
 	assert.Zero(t, at("SHARD_END", 5).Compare(kcl.ShardEnd), "a sentinel's sub-sequence number does not count")
 	assert.Zero(t, at("007").Compare(at("7")), "numbers are compared by value")
+	assert.Zero(t, at("x", 1).Compare(at("y", 2)), "what is no position has no order")
 	assert.NotEqual(t, at("007"), at("7"), "equality is by text")
 }
 
@@ -72,9 +73,12 @@ func TestPositionText(t *testing.T) {
 		assert.Equal(t, want, p)
 		assert.Equal(t, text, p.String())
 	}
-	for _, text := range []string{"x", "1:x", "1:-1", ":1", "1:99999999999999999999"} {
+	for _, text := range []string{"x", "1:x", "1:-1", "1:+1", "1:-0", "1:", ":1", "1:2:3", "1:99999999999999999999", "SHARD_END:x"} {
 		_, err := kcl.ParsePosition(text)
 		assert.ErrorIs(t, err, kcl.ErrInvalidPosition, text)
+		p := at("7")
+		assert.Error(t, p.UnmarshalText([]byte(text)))
+		assert.Equal(t, at("7"), p, "a bad text changes nothing")
 	}
 }
 
@@ -87,6 +91,8 @@ func TestHashKey(t *testing.T) {
 	assert.Equal(t, "340282366920938463463374607431768211455", kcl.MaxHashKey.String())
 	assert.Equal(t, kcl.HashKey{}, kcl.MaxHashKey.Next())
 	assert.Equal(t, "18446744073709551616", kcl.HashKey{Lo: ^uint64(0)}.Next().String())
+	big, small := kcl.HashKey{Hi: 2, Lo: 1}, kcl.HashKey{Hi: 1, Lo: 2}
+	assert.Equal(t, []int{1, -1, 0}, []int{big.Compare(small), small.Compare(big), big.Compare(big)})
 	for _, s := range []string{"", "-1", "x", "340282366920938463463374607431768211456", "999999999999999999999999999999999999999", strings.Repeat("9", 60)} {
 		_, err := kcl.ParseHashKey(s)
 		assert.Error(t, err, s)
@@ -113,6 +119,13 @@ func TestHashRange(t *testing.T) {
 		assert.Error(t, err, bad)
 	}
 	assert.True(t, kcl.HashRange{}.IsZero())
+
+	text, err := json.Marshal(r)
+	require.NoError(t, err)
+	assert.Equal(t, `{"start":"5","end":"9"}`, string(text))
+	var back kcl.HashRange
+	require.NoError(t, json.Unmarshal(text, &back))
+	assert.Equal(t, r, back)
 }
 
 // shard-sync#49: what is, and what is not, the identity of a stream.
@@ -178,6 +191,9 @@ func TestSingleStream(t *testing.T) {
 		_, err := kcl.SingleStream(c.name, c.position).Streams(t.Context())
 		assert.ErrorContains(t, err, c.fault)
 	}
+	_, err := kcl.SingleStream("", kcl.InitialPosition{}).Streams(t.Context())
+	assert.ErrorContains(t, err, "empty")
+	assert.ErrorContains(t, err, "initial position", "both faults at once")
 	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tracker := kcl.SingleStream("s", kcl.AtTimestamp(when))
 	assert.False(t, tracker.MultiStream())

@@ -12,7 +12,15 @@
 //	client := kinesis.NewFromConfig(aws.Config("test"))
 //
 // All state is in memory. Time is package time's, so it is virtual in a bubble:
-// an iterator then expires after five virtual minutes.
+// an iterator then expires after five virtual minutes, and a test that consumes a
+// stream for ten minutes is over at once:
+//
+//	func TestConsumer(t *testing.T) {
+//		synctest.Test(t, func(t *testing.T) {
+//			aws := kcltest.New(kcltest.Options{}) // inside the bubble, like its clients
+//			…
+//		})
+//	}
 //
 // # What is there
 //

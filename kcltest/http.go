@@ -111,7 +111,7 @@ func (a *AWS) Server() *http.Server {
 func (a *AWS) handle(w http.ResponseWriter, r *http.Request) {
 	body, err := readBody(r.Body)
 	if err != nil {
-		return // the client has gone
+		panic(http.ErrAbortHandler) // the request broke off: there is nothing to answer
 	}
 	ans, err := a.serve(r.Context(), r, body, "")
 	if err != nil {

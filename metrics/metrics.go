@@ -15,7 +15,6 @@ const (
 	Count        Unit = "Count"
 	Milliseconds Unit = "Milliseconds"
 	Bytes        Unit = "Bytes"
-	None         Unit = "None"
 )
 
 // Level says how much a figure matters. KCL's metricsLevel drops what lies
