@@ -2,8 +2,6 @@ package metrics_test
 
 import (
 	"errors"
-	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,60 +11,38 @@ import (
 	"github.com/go-kcl/kcl/metrics"
 )
 
-// sums adds up what is reported by operation and name. It holds its lock for no
-// longer than that takes.
-type sums struct {
-	mu sync.Mutex
-	by map[string]float64
-}
+type kept []metrics.Sample
 
-func (s *sums) Record(m metrics.Sample) {
-	if m.Level > metrics.Summary {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.by[m.Operation+"."+m.Name] += m.Value
-}
-
-// A program hands a Recorder of its own to scheduler.Config.Metrics.
-func ExampleRecorder() {
-	s := &sums{by: make(map[string]float64)}
-	processing := metrics.Scope{Recorder: s, Operation: "ProcessTask", Dimensions: []metrics.Dimension{metrics.Shard("shardId-000000000000")}}
-	processing.Count("RecordsProcessed", 10, metrics.Summary)
-	processing.Count("RecordsProcessed", 5, metrics.Summary)
-	processing.Count("Trifle", 1, metrics.Detailed)
-	fmt.Println(s.by)
-	// Output: map[ProcessTask.RecordsProcessed:15]
-}
-
-type samples []metrics.Sample
-
-func (s *samples) Record(m metrics.Sample) { *s = append(*s, m) }
+func (k *kept) Record(s metrics.Sample) { *k = append(*k, s) }
 
 func TestScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got samples
-		dims := []metrics.Dimension{metrics.Worker("w"), metrics.Stream("s")}
-		s := metrics.Scope{Recorder: &got, Operation: "Op", Dimensions: dims}
+		var got kept
+		dims := []metrics.Dimension{metrics.Worker("w"), metrics.Shard("s"), metrics.Stream("a:s:1")}
+		s := metrics.Scope{Recorder: &got, Operation: "ProcessTask", Dimensions: dims}
 		start := time.Now()
 		time.Sleep(1500 * time.Microsecond)
+		s.Count("RecordsProcessed", 3, metrics.Summary)
 		s.Done("", start, nil, metrics.Summary)
-		s.Done("X", start, errors.New("failed"), metrics.Detailed)
-		s.Add("Size", 7, metrics.Bytes, metrics.Summary)
-		want := func(name string, value float64, u metrics.Unit, l metrics.Level) metrics.Sample {
-			return metrics.Sample{Operation: "Op", Name: name, Value: value, Unit: u, Level: l, Dimensions: dims}
+		s.Done("UpdateLease", start, errors.New("no"), metrics.Detailed)
+		sample := func(name string, v float64, u metrics.Unit, l metrics.Level) metrics.Sample {
+			return metrics.Sample{Operation: "ProcessTask", Name: name, Value: v, Unit: u, Level: l, Dimensions: dims}
 		}
-		assert.Equal(t, samples{
-			want("Success", 1, metrics.Count, metrics.Summary), want("Time", 1.5, metrics.Milliseconds, metrics.Summary),
-			want("X.Success", 0, metrics.Count, metrics.Detailed), want("X.Time", 1.5, metrics.Milliseconds, metrics.Detailed),
-			want("Size", 7, metrics.Bytes, metrics.Summary),
+		assert.Equal(t, kept{
+			sample("RecordsProcessed", 3, metrics.Count, metrics.Summary),
+			sample("Success", 1, metrics.Count, metrics.Summary),
+			sample("Time", 1.5, metrics.Milliseconds, metrics.Summary),
+			sample("UpdateLease.Success", 0, metrics.Count, metrics.Detailed),
+			sample("UpdateLease.Time", 1.5, metrics.Milliseconds, metrics.Detailed),
 		}, got)
-		assert.Equal(t, []metrics.Dimension{{Name: "WorkerIdentifier", Value: "w"}, {Name: "StreamId", Value: "s"}}, dims)
-
-		var zero metrics.Scope
-		zero.Done("", start, nil, metrics.Summary)
-		zero.Count("Nothing", 1, metrics.Summary)
+		assert.Equal(t, []metrics.Dimension{
+			{Name: "WorkerIdentifier", Value: "w"}, {Name: "ShardId", Value: "s"}, {Name: "StreamId", Value: "a:s:1"},
+		}, dims, "KCL's names")
+	})
+	assert.NotPanics(t, func() {
+		var none metrics.Scope
+		none.Count("x", 1, metrics.Summary)
+		none.Done("", time.Now(), nil, metrics.Summary)
 		metrics.Discard.Record(metrics.Sample{})
 	})
 }
