@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,6 +22,7 @@ import (
 	"github.com/go-kcl/kcl/coordinator"
 	"github.com/go-kcl/kcl/internal/ddb"
 	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/metrics"
 	"github.com/go-kcl/kcl/shardsync"
 )
 
@@ -58,6 +60,27 @@ func states(got *[]State) func(*Config) {
 	return func(c *Config) { c.OnStateChange = func(s State) { *got = append(*got, s) } }
 }
 
+// figure keeps the values of one figure.
+type figure struct {
+	operation, name string
+	mu              sync.Mutex
+	values          []float64 // guarded by mu
+}
+
+func (f *figure) Record(s metrics.Sample) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.Operation == f.operation && s.Name == f.name {
+		f.values = append(f.values, s.Value)
+	}
+}
+
+// of has a worker report to f what it reports under that name.
+func (f *figure) of(operation, name string) func(*Config) {
+	f.operation, f.name = operation, name
+	return func(c *Config) { c.Metrics = f }
+}
+
 // consumption#1 as ruled: a start that fails in a way that may pass is tried
 // MaxInitializationAttempts times, then Run returns the last error.
 func TestStartGivesUp(t *testing.T) {
@@ -67,8 +90,10 @@ func TestStartGivesUp(t *testing.T) {
 		c.DynamoDB = dynamodb.NewFromConfig(c.AWS, func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
 		calls := f.refuse("CreateTable", "com.amazonaws.dynamodb.v20120810#InternalServerError", 500, always)
 		start := time.Now()
-		m := f.start("a", states(&got), func(to *Config) { to.DynamoDB = c.DynamoDB })
+		var initialized figure
+		m := f.start("a", states(&got), initialized.of("Scheduler:Initialize", "Initialize.Success"), func(to *Config) { to.DynamoDB = c.DynamoDB })
 		<-m.done
+		assert.Equal(t, []float64{0}, initialized.values)
 		require.ErrorIs(t, m.err, kcl.ErrDependency)
 		require.ErrorContains(t, m.err, "InternalServerError")
 		assert.Equal(t, 20, calls())
@@ -94,6 +119,7 @@ func TestStoppedStartLeavesNoRecord(t *testing.T) {
 		m := f.start("a")
 		<-reported
 		m.cancel()
+		synctest.Wait()
 		close(stopped)
 		<-m.done
 		require.NoError(t, m.err)
@@ -132,8 +158,10 @@ func TestStartTriedAgain(t *testing.T) {
 				f.put(10)
 				var got []State
 				f.refuse(operation, "InternalServerError", 500, func(n int) bool { return n <= 8 }) // 4 tries of the SDK each
-				m := f.start("a", states(&got))
+				var initialized figure
+				m := f.start("a", states(&got), initialized.of("Scheduler:Initialize", "Initialize.Success"))
 				<-m.Ready()
+				assert.Equal(t, []float64{1}, initialized.values)
 				f.until(time.Minute, "all records", func() bool { return f.delivered() == 10 })
 				time.Sleep(30 * time.Second)
 				assert.Equal(t, map[string]int{"a": 2}, f.owners())

@@ -31,9 +31,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(os.Stderr, "localaws:", err)
-		}
+		fmt.Fprintln(os.Stderr, "localaws:", err)
 		os.Exit(1)
 	}
 }
@@ -45,7 +43,7 @@ type stream struct {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("localaws", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags.SetOutput(io.Discard) // an error is told of once, by main
 	addr := flags.String("addr", "127.0.0.1:4566", "`address` to listen on")
 	region := flags.String("region", kcltest.DefaultRegion, "`region` the streams are created in; clients of any region are served")
 	logCalls := flags.Bool("log", false, "print one line a call")
@@ -55,8 +53,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		streams = append(streams, s)
 		return err
 	})
-	if err := flags.Parse(args); err != nil {
-		return err
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		flags.SetOutput(stderr)
+		fmt.Fprint(stderr, "Localaws serves an AWS in memory, Kinesis and DynamoDB, on a port.\n\n")
+		flags.PrintDefaults()
+		return nil
+	case err != nil:
+		return fmt.Errorf("%w (-help lists the flags)", err)
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))

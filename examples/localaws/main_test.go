@@ -51,11 +51,23 @@ func TestServesUntilStopped(t *testing.T) {
 	require.Contains(t, all[0], "someone kinesis.ListShards orders 200")
 }
 
-func TestRefusesBadFlags(t *testing.T) {
-	for _, args := range [][]string{
-		{"-stream", "orders"}, {"-stream", "orders:0"}, {"-stream", ":4"}, {"-stream", "orders:many"},
-		{"orders:4"}, {"-addr", "nowhere:http:1"},
+func TestFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"-stream orders":                    "want NAME:SHARDS",
+		"-stream orders:0":                  "want NAME:SHARDS",
+		"-stream :4":                        "want NAME:SHARDS",
+		"-stream orders:many":               "want NAME:SHARDS",
+		"-stream orders:1 -stream orders:2": "create stream orders",
+		"-stream bad/name:1":                "create stream bad/name",
+		"orders:4":                          "unexpected argument",
+		"-addr nowhere:http:1":              "nowhere:http:1",
+		"-nothing":                          "-nothing (-help lists the flags)",
 	} {
-		require.Error(t, run(t.Context(), args, io.Discard, io.Discard), "%q", args)
+		var errs strings.Builder
+		require.ErrorContains(t, run(t.Context(), strings.Fields(args), io.Discard, &errs), want, args)
+		require.Empty(t, errs.String(), "main tells of it, once")
 	}
+	var help strings.Builder
+	require.NoError(t, run(t.Context(), []string{"-help"}, io.Discard, &help))
+	require.Contains(t, help.String(), "-stream NAME:SHARDS")
 }
