@@ -25,10 +25,9 @@ type RecordProcessor interface {
 	Initialize(ctx context.Context, in *Initialization) error
 
 	// ProcessRecords is called with each batch, never with an empty one unless
-	// scheduler.Config.CallProcessRecordsEvenForEmptyRecordList is
-	// set. Nothing is checkpointed unless the
-	// processor does it. On an error the batch, less what lies before the last
-	// checkpoint, is delivered again by default.
+	// scheduler.Config.CallProcessRecordsEvenForEmptyRecordList is set. Nothing is
+	// checkpointed unless the processor does it. On an error the batch, less what
+	// lies before the last checkpoint, is delivered again by default.
 	ProcessRecords(ctx context.Context, b *Batch) error
 
 	// LeaseLost tells that another worker has, or may have, the shard: nothing

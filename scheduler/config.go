@@ -114,7 +114,7 @@ type Config struct {
 	// MaxInitializationAttempts is how often a start is tried before Run gives up
 	// (maxInitializationAttempts), SchedulerInitializationBackoff the pause
 	// between two tries (schedulerInitializationBackoffTimeMillis). Defaults 20
-	// and 1 s. What another try cannot mend (wrong credentials, no permission, an
+	// and 1 s; neither may be negative. What another try cannot mend (wrong credentials, no permission, an
 	// unknown stream, a table in another form) ends a start at once.
 	MaxInitializationAttempts      int
 	SchedulerInitializationBackoff time.Duration
@@ -228,7 +228,7 @@ type LeaderConfig struct {
 // PollingConfig is KCL's PollingConfig: how shards are read with GetRecords.
 type PollingConfig struct {
 	// MaxRecords is the limit of a GetRecords call (maxRecords). Default 10,000,
-	// which is the API's maximum.
+	// which is the API's maximum; at least 1.
 	MaxRecords int
 	// IdleTimeBetweenReads is the pause between two reads of a shard
 	// (idleTimeBetweenReadsInMillis). Default 1.5 s. Less than 200 ms is raised to
@@ -247,7 +247,7 @@ type PollingConfig struct {
 	NoPrefetch bool
 	// MaxBytes and MaxBufferedRecords bound what is fetched ahead of one shard's
 	// processor (maxByteSize, maxRecordsCount). One response may exceed them.
-	// Defaults 8 MiB and 30,000.
+	// Defaults 8 MiB and 30,000; at least 1 each.
 	MaxBytes           int64
 	MaxBufferedRecords int
 	// RequestTimeout bounds GetRecords and GetShardIterator, retries included
@@ -259,7 +259,8 @@ type PollingConfig struct {
 type ShardConfig struct {
 	// ListShardsBackoff is the mean pause after a throttled ListShards call
 	// (listShardsBackoffTimeInMillis), MaxListShardsAttempts the number of tries
-	// for one page (maxListShardsRetryAttempts). Defaults 1.5 s and 50.
+	// for one page (maxListShardsRetryAttempts). Defaults 1.5 s and 50; neither may
+	// be negative.
 	ListShardsBackoff     time.Duration
 	MaxListShardsAttempts int
 	// ListShardsTimeout bounds one ListShards call, retries included. Default
