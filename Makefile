@@ -33,10 +33,10 @@ race: ## All tests under the race detector.
 
 .PHONY: fuzz
 fuzz: ## Each fuzz target for FUZZTIME (5s).
-	@$(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./... | while read -r pkg dir; do \
+	@log=$$(mktemp); trap 'rm -f $$log' EXIT; $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./... | while read -r pkg dir; do \
 		for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go 2>/dev/null | sed 's/^func //'); do \
 			echo "fuzz $$pkg $$f"; \
-			$(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) "$$pkg" > /tmp/kcl-fuzz.log 2>&1 || { cat /tmp/kcl-fuzz.log; exit 1; }; \
+			$(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) "$$pkg" > $$log 2>&1 || { cat $$log; exit 1; }; \
 		done; \
 	done
 
