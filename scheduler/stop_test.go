@@ -225,6 +225,33 @@ func TestStopLeavesNoTrace(t *testing.T) {
 	})
 }
 
+// A leader that stops gives a lease that it was given, and has not taken up, to
+// another at once: it would never complete a hand-off of it.
+func TestStopHandsOnWhatItHasNotTakenUp(t *testing.T) {
+	inFleet(t, 2, func(t *testing.T, f *fleet) {
+		never := func(c *Config) { c.Leases.AssignmentInterval = time.Hour }
+		a := f.start("a", never)
+		f.until(time.Minute, "a has all", func() bool { return len(a.Status().Leases) == 2 })
+		b := f.start("b", never)
+		<-b.Ready()
+		l := f.leases()["shardId-000000000000"]
+		for _, owner := range []string{"gone", "a"} {
+			var ok bool
+			var err error
+			l, ok, err = f.store().Assign(t.Context(), l, owner, false)
+			require.NoError(t, err)
+			require.True(t, ok)
+			f.until(10*time.Second, "a has lost it", func() bool { return len(a.Status().Leases) == 1 })
+		}
+		require.NoError(t, a.stop())
+		for key, l := range f.leases() {
+			assert.Equal(t, "b", l.Owner, key)
+			assert.False(t, l.HandOffPending(), key)
+		}
+		require.NoError(t, b.stop())
+	})
+}
+
 // Another worker's leader, Java's for one, asks for a lease by the writes of the
 // protocol: the processor is asked to finish, its checkpoint is stored, and the
 // lease is the other's. leases#50,24

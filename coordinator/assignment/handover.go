@@ -6,15 +6,17 @@ import (
 	"time"
 )
 
-// HandOver gives this worker's leases to other live workers, by asking itself to
-// hand them over, and returns how many. It is for a leader that stops, before it
-// frees the lock: the next leader need not find out. A worker that does not lead
-// does nothing, nor does one configured not to hand over. It waits for a run
-// that is under way. This worker gets no more leases from then on.
+// HandOver gives this worker's leases to other live workers, and returns how
+// many: those that it holds by asking itself to hand them over, the others, which
+// it was given and has not taken up, at once, for there is nobody to ask. It is
+// for a leader that stops, before it frees the lock: the next leader need not
+// find out. A worker that does not lead does nothing, nor does one configured not
+// to hand over. It waits for a run that is under way. This worker gets no more
+// leases from then on, and should take up none.
 //
 // Leases that nobody has room for are left; so is everything when ctx or the
 // term ends. An error tells of writes that failed.
-func (l *Loop) HandOver(ctx context.Context) (n int, err error) {
+func (l *Loop) HandOver(ctx context.Context, holds func(key string) bool) (n int, err error) {
 	l.Leave()
 	select {
 	case l.turn <- struct{}{}:
@@ -33,6 +35,11 @@ func (l *Loop) HandOver(ctx context.Context) (n int, err error) {
 		return 0, fmt.Errorf("hand over leases: %w", err)
 	}
 	v, _, _ := l.look(ctx, snap, time.Now())
+	for i, x := range v.Leases {
+		if x.State == Held && x.Owner == l.cfg.Worker && !x.HandOffPending() && !holds(x.Key) {
+			v.Leases[i].State = Abandoned
+		}
+	}
 	n, err = l.write(ctx, writes(v, handOver(v, l.cfg.Worker), true))
 	if err != nil {
 		return n, fmt.Errorf("hand over leases: %w", err)
@@ -40,13 +47,13 @@ func (l *Loop) HandOver(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// handOver plans to give the leases that a worker holds to those who have the
-// fewest.
+// handOver plans to give the leases that a worker holds, or was given in vain, to
+// those who have the fewest.
 func handOver(v View, from string) (p Plan) {
 	t := count(v)
 	room := t.room(v.Limit)
 	for i, l := range v.Leases {
-		if l.State != Held || l.Owner != from || l.Ended() || l.HandOffPending() {
+		if l.State != Held && l.State != Abandoned || l.Owner != from || l.Ended() || l.HandOffPending() {
 			continue
 		}
 		w := room.take(from)

@@ -13,6 +13,8 @@ import (
 	"github.com/go-kcl/kcl/lease"
 )
 
+func holdsAll(string) bool { return true }
+
 // Ruling 7.
 func TestHandOver(t *testing.T) {
 	setUp := func(t *testing.T, c *cloud, change ...func(*Config)) *peer {
@@ -31,7 +33,7 @@ func TestHandOver(t *testing.T) {
 	t.Run("to the live workers that do not drain", func(t *testing.T) {
 		inCloud(t, func(t *testing.T, c *cloud) {
 			p := setUp(t, c)
-			n, err := p.HandOver(t.Context())
+			n, err := p.HandOver(t.Context(), holdsAll)
 			require.NoError(t, err)
 			assert.Equal(t, 4, n)
 			assert.Equal(t, "1:B<L 2:B<L 3:B<L 4:A<L 5:A 6:A", c.owners())
@@ -40,10 +42,19 @@ func TestHandOver(t *testing.T) {
 			assert.Equal(t, "1:B<L 2:B<L 3:B<L 4:A<L 5:A 6:A 7:A", c.owners(), "it gets no more itself")
 		})
 	})
+	t.Run("what it was given and has not taken up, at once", func(t *testing.T) {
+		inCloud(t, func(t *testing.T, c *cloud) {
+			p := setUp(t, c)
+			n, err := p.HandOver(t.Context(), func(key string) bool { return key != "2" && key != "4" })
+			require.NoError(t, err)
+			assert.Equal(t, 4, n)
+			assert.Equal(t, "1:B<L 2:B 3:B<L 4:A 5:A 6:A", c.owners(), "nobody would complete a hand-off of 2 and 4")
+		})
+	})
 	t.Run("within the limit", func(t *testing.T) {
 		inCloud(t, func(t *testing.T, c *cloud) {
 			p := setUp(t, c, func(cfg *Config) { cfg.MaxLeases = 2 })
-			n, err := p.HandOver(t.Context())
+			n, err := p.HandOver(t.Context(), holdsAll)
 			require.NoError(t, err)
 			assert.Equal(t, 2, n)
 			assert.Equal(t, "1:B<L 2:B<L 3:L 4:L 5:A 6:A", c.owners())
@@ -51,7 +62,7 @@ func TestHandOver(t *testing.T) {
 	})
 	t.Run("not without hand-offs", func(t *testing.T) {
 		inCloud(t, func(t *testing.T, c *cloud) {
-			n, err := setUp(t, c, noHandOff).HandOver(t.Context())
+			n, err := setUp(t, c, noHandOff).HandOver(t.Context(), holdsAll)
 			require.NoError(t, err)
 			assert.Zero(t, n)
 		})
@@ -61,7 +72,7 @@ func TestHandOver(t *testing.T) {
 			setUp(t, c)
 			c.create(lease.Lease{Key: "7", Owner: "F", Counter: 1})
 			f := c.worker("F")
-			n, err := f.HandOver(t.Context())
+			n, err := f.HandOver(t.Context(), holdsAll)
 			require.NoError(t, err)
 			assert.Zero(t, n)
 			assert.Zero(t, c.aws.Count("Scan", "F/loop"))
@@ -71,7 +82,7 @@ func TestHandOver(t *testing.T) {
 		inCloud(t, func(t *testing.T, c *cloud) {
 			p := setUp(t, c)
 			c.failing("L/loop", "UpdateItem", 1)
-			n, err := p.HandOver(t.Context())
+			n, err := p.HandOver(t.Context(), holdsAll)
 			require.ErrorContains(t, err, "hand over leases: 1 of 4 assignments failed")
 			assert.Equal(t, 3, n)
 		})
@@ -93,7 +104,7 @@ func TestHandOver(t *testing.T) {
 			var both sync.WaitGroup
 			both.Go(func() { assert.NoError(t, p.assigns()) })
 			both.Go(func() {
-				_, err := p.HandOver(t.Context())
+				_, err := p.HandOver(t.Context(), holdsAll)
 				assert.NoError(t, err)
 			})
 			both.Wait()
