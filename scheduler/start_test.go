@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -233,6 +235,69 @@ func TestStartFailsAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// What hinders only the look for a misspelt stream hinders no start.
+func TestStartWithoutDescribing(t *testing.T) {
+	for _, code := range []string{"AccessDeniedException", "LimitExceededException"} {
+		inFleet(t, 1, func(t *testing.T, f *fleet) {
+			f.refuse("DescribeStreamSummary", code, 400, always)
+			m := f.start("a")
+			f.until(10*time.Second, "the lease", func() bool { return f.owners()["a"] == 1 })
+			require.NoError(t, m.stop())
+		})
+	}
+}
+
+type valueKey struct{}
+
+// Values of Run's context reach the callbacks. Clients that the worker makes say
+// whose they are, those it is given stay as they are.
+func TestValuesAndUserAgent(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
+		f.put(1)
+		var mu sync.Mutex
+		agents := make(map[string]bool) // by service: all calls of the worker name the library
+		c := f.config("a")
+		inner := c.AWS.HTTPClient
+		c.AWS.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
+			service, _, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "_")
+			named := strings.Contains(r.UserAgent(), userAgent+"/"+version)
+			mu.Lock()
+			if was, known := agents[service]; !known || was {
+				agents[service] = named
+			}
+			mu.Unlock()
+			return inner.Do(r)
+		})
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), valueKey{}, "seven"))
+		defer cancel()
+		var seen any
+		c.Handler = func(ctx context.Context, _ *kcl.Batch) error {
+			seen = ctx.Value(valueKey{})
+			cancel()
+			return nil
+		}
+		s, err := New(c)
+		require.NoError(t, err)
+		require.NoError(t, s.Run(ctx))
+		assert.Equal(t, "seven", seen)
+		assert.Equal(t, map[string]bool{"DynamoDB": true, "Kinesis": true}, agents)
+
+		clear(agents)
+		f.put(1)
+		c.Kinesis, c.DynamoDB = kinesis.NewFromConfig(c.AWS), dynamodb.NewFromConfig(c.AWS)
+		ctx, cancel = context.WithCancel(t.Context())
+		defer cancel()
+		s, err = New(c)
+		require.NoError(t, err)
+		require.NoError(t, s.Run(ctx))
+		assert.Equal(t, map[string]bool{"DynamoDB": false, "Kinesis": false}, agents)
+	})
+}
+
+type doer func(*http.Request) (*http.Response, error)
+
+func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
 // table creates a table with a hash key, and with an index of the owners' name
 // whose only key is indexKey.
