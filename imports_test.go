@@ -48,6 +48,7 @@ var mayImport = map[string][]string{
 	"internal/emu/dynamodb": {"internal/emu/attr", "internal/emu/expr", "internal/emu/wire"},
 	"internal/emu/kinesis":  {"internal/emu/wire"},
 	"kcltest":               {"internal/emu/dynamodb", "internal/emu/kinesis", "internal/emu/wire"},
+	"internal/conformance":  {}, // tests that hold it against other emulators
 	// For tests only; they know nobody whom they serve.
 	"internal/interchange": {"internal/emu/attr", "internal/emu/expr"},
 	"internal/testbed":     {"metrics"},
