@@ -166,7 +166,10 @@ type LeaseConfig struct {
 	// obeyed as it stands. At least 100 ms.
 	AssignmentInterval time.Duration
 	// MaxLeasesForWorker caps the leases that the leader gives to one worker; the
-	// leader's value counts for all (maxLeasesForWorker). Default 0: no cap.
+	// leader's value counts for all. Leases of shards that are read to their end,
+	// and wait to be deleted, do not count (maxLeasesForWorker; in KCL they do).
+	// Default 0: no cap. If the workers together may have fewer than there are
+	// shards, some shards are not read.
 	MaxLeasesForWorker int
 	// MaxRenewals is how many leases are renewed, and how many found leases are
 	// read, at a time (maxLeaseRenewalThreads). Default 20; 1 to 1000.

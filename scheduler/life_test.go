@@ -127,6 +127,33 @@ func TestReshard(t *testing.T) {
 	})
 }
 
+// An ended parent's lease is kept until its children are read: it must not take
+// the room that they need.
+func TestReshardAtTheLimit(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
+		stop := f.produce(20 * time.Millisecond)
+		change := func(c *Config) {
+			c.Leases.MaxLeasesForWorker = 1
+			c.Leases.CleanupInterval, c.Leases.CompletedCleanupInterval = time.Second, 2*time.Second
+		}
+		a, b := f.start("a", change), f.start("b", change)
+		f.until(time.Minute, "the shard is read", func() bool { return f.delivered() > 0 })
+		_, err := f.kinesis().SplitShard(t.Context(), &kinesis.SplitShardInput{
+			StreamName: aws.String(testStream), ShardToSplit: aws.String("shardId-000000000000"), NewStartingHashKey: aws.String("170141183460469231731687303715884105728"),
+		})
+		require.NoError(t, err)
+		f.until(2*time.Minute, "each child is read, the parent's lease deleted", func() bool {
+			return assert.ObjectsAreEqual(map[string]int{"a": 1, "b": 1}, f.owners()) && len(f.leases()) == 2
+		})
+		time.Sleep(10 * time.Second)
+		stop()
+		time.Sleep(10 * time.Second)
+		require.NoError(t, a.stop())
+		require.NoError(t, b.stop())
+		f.requireAllProcessed()
+	})
+}
+
 // A worker that stops while leases are still unread, or before it has joined,
 // stops at once.
 func TestStopEarly(t *testing.T) {

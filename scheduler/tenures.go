@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-kcl/kcl/internal/consumer"
@@ -85,7 +86,7 @@ func (w *worker) takeChildren(ctx context.Context, t *tenure, children []string)
 		w.mu.Lock()
 		draining := w.draining
 		w.mu.Unlock()
-		if limit := w.cfg.Leases.MaxLeasesForWorker; draining || limit > 0 && len(w.renewer.Held()) >= limit {
+		if draining || !w.room() {
 			return
 		}
 		key := stream.LeaseKey(id)
@@ -104,6 +105,13 @@ func (w *worker) takeChildren(ctx context.Context, t *tenure, children []string)
 			w.renewer.Adopt(mine)
 		}
 	}
+}
+
+// room reports whether this worker may take another lease.
+func (w *worker) room() bool {
+	limit := w.cfg.Leases.MaxLeasesForWorker
+	held := slices.DeleteFunc(w.renewer.Held(), lease.Lease.Ended)
+	return limit == 0 || len(held) < limit
 }
 
 // lost ends a tenure whose lease is no longer held.

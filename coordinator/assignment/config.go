@@ -52,8 +52,8 @@ type Config struct {
 	// BalanceInterval is the time between two balancings. Default 60 s. KCL
 	// counts runs of 20 s: varianceBalancingFrequency.
 	BalanceInterval time.Duration
-	// MaxLeases caps the leases of one worker; the leader's value counts for
-	// all. Default 0: no cap. KCL: maxLeasesForWorker.
+	// MaxLeases caps the leases of one worker, but for those at SHARD_END; the
+	// leader's value counts for all. Default 0: no cap. KCL: maxLeasesForWorker.
 	MaxLeases int
 	// NoHandOff moves leases without asking their owner to finish first. KCL:
 	// isGracefulLeaseHandoffEnabled = false.

@@ -3,6 +3,7 @@ package assignment
 import (
 	"cmp"
 	"container/heap"
+	"math"
 	"slices"
 	"strings"
 )
@@ -13,9 +14,12 @@ import (
 // A free lease goes to the worker with the fewest, but to the one that let it
 // expire only if no other has room. An overdue one goes to whom its hand-off was
 // meant for, if that worker is still there. To balance, each worker above its
-// share gives leases to workers below theirs, as few as will do; leases at
-// SHARD_END cause no load and are neither counted for that nor moved. Ties go to
-// the worker that had fewer at the start, then to the lesser id.
+// share gives leases to workers below theirs, as few as will do. Ties go to the
+// worker that had fewer at the start, then to the lesser id.
+//
+// Leases at SHARD_END cause no load: they are neither moved nor counted, also not
+// against the limit. They stay until their children are being read, which would
+// otherwise find no room, and never be.
 func ByCount(v View) Plan {
 	c := count(v)
 	plan := c.assign(v)
@@ -28,8 +32,7 @@ func ByCount(v View) Plan {
 // tally counts one worker's leases.
 type tally struct {
 	id      string
-	all     int   // held or about to be, ended ones among them
-	live    int   // of these, not at SHARD_END
+	live    int   // leases held or about to be, but those at SHARD_END
 	before  int   // live before the run
 	load    int   // live, and the ended ones given in this run, lest one worker get all of these
 	quota   int   // what live is to become by balancing
@@ -37,7 +40,6 @@ type tally struct {
 }
 
 func (t *tally) add(l Lease) {
-	t.all++
 	t.load++
 	if !l.Ended() {
 		t.live++
@@ -65,7 +67,6 @@ func count(v View) tallies {
 		if w == nil {
 			continue
 		}
-		w.all++
 		if !l.Ended() {
 			w.live++
 		}
@@ -80,8 +81,22 @@ func count(v View) tallies {
 }
 
 func (t tallies) assign(v View) (p Plan) {
-	room := t.room(v.Limit)
+	var live, ended []int
 	for _, i := range v.assignable() {
+		if v.Leases[i].Ended() {
+			ended = append(ended, i)
+		} else {
+			live = append(live, i)
+		}
+	}
+	t.assignTo(t.room(v.Limit), v, live, v.Limit, &p)
+	t.assignTo(t.room(math.MaxInt), v, ended, math.MaxInt, &p)
+	return p
+}
+
+// assignTo gives leases to workers of which none gets more than limit live ones.
+func (t tallies) assignTo(room queue, v View, leases []int, limit int, p *Plan) {
+	for _, i := range leases {
 		l := v.Leases[i]
 		if l.State == Overdue && t.find(l.Owner) != nil {
 			p.Assign = append(p.Assign, Move{i, l.Owner}) // counted there already
@@ -93,7 +108,7 @@ func (t tallies) assign(v View) (p Plan) {
 			continue
 		}
 		w.add(l)
-		if w.all < v.Limit {
+		if w.live < limit {
 			room.put(w)
 		}
 		// An expired lease stays with its owner, who will find it again, if
@@ -103,14 +118,13 @@ func (t tallies) assign(v View) (p Plan) {
 			p.Assign = append(p.Assign, Move{i, w.id})
 		}
 	}
-	return p
 }
 
-// room returns the workers that may have another lease.
+// room returns the workers that may have another live lease.
 func (t tallies) room(limit int) queue {
 	var q queue
 	for _, w := range t {
-		if w.all < limit {
+		if w.live < limit {
 			q = append(q, w)
 		}
 	}
@@ -154,7 +168,7 @@ func (t tallies) balance(v View) (moves []Move, uneven bool) {
 func (t tallies) setQuotas(limit int) tallies {
 	left := 0
 	for _, w := range t {
-		w.quota = w.live + max(0, limit-w.all) // the most it can have
+		w.quota = max(w.live, limit) // the most it can have
 		left += w.live
 	}
 	open := slices.Clone(t)

@@ -165,7 +165,9 @@ func TestCountAssigns(t *testing.T) {
 		{"ended leases are spread", setup{counts: []int{1, 0}, more: []Lease{
 			ended(in(Unowned, "e1", "", "", 0)), ended(in(Unowned, "e2", "", "", 0)), ended(in(Unowned, "e3", "", "", 0)),
 		}}, "e1→W2 e2→W2 e3→W1", 0},
-		{"ended leases use up room", setup{counts: []int{0}, limit: 2, unowned: 2, more: []Lease{ended(held("e", "W1"))}}, "u-00→W1", 1},
+		{"ended leases use up no room: they stay until their children are read", setup{counts: []int{0}, limit: 2, unowned: 3, more: []Lease{
+			ended(held("e", "W1")), ended(in(Unowned, "f", "", "", 0)),
+		}}, "u-00→W1 u-01→W1 f→W1", 1},
 		{"ended leases are no load", setup{counts: []int{1, 2}, unowned: 1, more: []Lease{ended(held("e1", "W1")), ended(held("e2", "W1"))}}, "u-00→W1", 0},
 		{"a worker that is no target is not counted", setup{counts: []int{1}, more: []Lease{held("x", "X")}, unowned: 1}, "u-00→W1", 0},
 	} {
@@ -195,9 +197,9 @@ func TestCountBalances(t *testing.T) {
 		{"some can move", setup{counts: []int{1, 0}, more: []Lease{still("a", "W1"), still("b", "W1"), still("c", "W1")}}, "W1-00→W2", true},
 		// ruling 13, do better 22
 		{"ended leases are neither moved nor counted", setup{counts: []int{2, 2}, more: []Lease{ended(held("e1", "W1")), ended(held("e2", "W1")), ended(held("e3", "W1"))}}, "", false},
-		{"a worker that ended leases fill up does not keep others from theirs", setup{counts: []int{6, 8, 7, 6}, limit: 8, more: []Lease{
+		{"ended leases fill up no worker", setup{counts: []int{6, 8, 7, 6}, limit: 8, more: []Lease{
 			ended(held("e1", "W1")), ended(held("e2", "W1")), ended(held("e3", "W3")),
-		}}, "W2-00→W4", false},
+		}}, "W2-00→W1", false},
 		{"ended leases do not stand for others", setup{counts: []int{1, 3}, more: []Lease{ended(held("e1", "W1")), ended(held("e2", "W1"))}}, "W2-00→W1", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

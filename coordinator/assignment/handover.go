@@ -62,7 +62,7 @@ func handOver(v View, from string) (p Plan) {
 			continue
 		}
 		w.add(l)
-		if w.all < v.Limit {
+		if w.live < v.Limit {
 			room.put(w)
 		}
 		p.Balance = append(p.Balance, Move{i, w.id})

@@ -165,7 +165,9 @@ func (w *world) checkPlan(v View, p Plan) {
 	}
 	before := map[string]int{}
 	for _, l := range v.Leases {
-		before[l.Holder()]++
+		if !l.Ended() {
+			before[l.Holder()]++
+		}
 	}
 	after := map[string]int{}
 	for id, n := range before {
@@ -177,8 +179,10 @@ func (w *world) checkPlan(v View, p Plan) {
 			require.NotContains(w.t, seen, m.Lease, "two moves of one lease")
 			seen[m.Lease] = true
 			require.Contains(w.t, targets, m.To)
-			after[v.Leases[m.Lease].Holder()]--
-			after[m.To]++
+			if l := v.Leases[m.Lease]; !l.Ended() {
+				after[l.Holder()]--
+				after[m.To]++
+			}
 		}
 	}
 	for id := range targets {
@@ -289,11 +293,9 @@ func (w *world) checkRest() {
 			live++
 		}
 	}
-	all := map[string]int{}
 	for _, l := range w.leases {
 		if _, ok := counts[l.ActualOwner()]; ok {
 			require.False(w.t, l.HandOffPending(), "lease %s is in hand-off still", l.Key)
-			all[l.Owner]++
 			if !l.Ended() {
 				counts[l.Owner]++
 				total++
@@ -307,8 +309,8 @@ func (w *world) checkRest() {
 	}
 	least, most := math.MaxInt, 0
 	room := false
-	for id, n := range counts {
-		if all[id] < w.limit {
+	for _, n := range counts {
+		if n < w.limit {
 			least = min(least, n)
 			room = true
 		}
