@@ -58,7 +58,7 @@ EMULATORS = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kcl-conformance/$(MOTO)-$(DYN
 .PHONY: conformance
 conformance: $(EMULATORS)/complete ## Hold kcltest, moto, dynalite and kinesis-local against one suite. Installs them; needs Python 3 and Node 20.
 	$(GO) vet -tags conformance ./internal/conformance
-	KCL_CONFORMANCE="$(EMULATORS)" $(GO) test -tags conformance -run TestEmulators -count 1 -timeout 30m ./internal/conformance
+	KCL_CONFORMANCE="$(EMULATORS)" $(GO) test -tags conformance -run TestEmulators -count 1 -timeout 30m -parallel 4 -v ./internal/conformance
 
 $(EMULATORS)/complete:
 	mkdir -p "$(EMULATORS)/node"

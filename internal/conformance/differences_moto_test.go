@@ -37,7 +37,7 @@ var motoDynamoDB = []difference{
 		why:  "binaries too [docs][dynalite]"},
 	{target: "moto", times: 2, shows: "got 200", checks: []string{"dynamodb/conditions/older form/other value, Exists", "dynamodb/conditions/lease writes of the older form/renew again"},
 		does: "compares no value when Exists is true",
-		why:  "Exists true with a Value says no more than the Value: it must be equal [docs][scylla]"},
+		why:  "Exists true with a Value says no more than the Value: it must be equal [scylla]"},
 	{target: "moto", times: 3, shows: "got 200", checks: []string{"dynamodb/conditions/failure of the older form/DeleteItem*"},
 		does: "ignores Expected in DeleteItem",
 		why:  "a member of the operation [model][dynalite]"},

@@ -44,7 +44,7 @@ var dynaliteDynamoDB = []difference{
 		why:  "[model][suite]"},
 	{target: "dynalite", times: 2, shows: "got 200", checks: []string{"dynamodb/conditions/older form/other value, Exists", "dynamodb/conditions/lease writes of the older form/renew again"},
 		does: "compares no value when Exists is true",
-		why:  "Exists true with a Value says no more than the Value: it must be equal [docs][scylla]"},
+		why:  "Exists true with a Value says no more than the Value: it must be equal [scylla]"},
 	{target: "dynalite", times: 1, shows: "got 200", checks: []string{"dynamodb/conditions/older form/NOT_CONTAINS absent"},
 		does: "says that what is not there does not contain",
 		why:  "false for a missing attribute [scylla]"},

@@ -29,30 +29,36 @@ const startTimeout = time.Minute
 // so, fails.
 func TestEmulators(t *testing.T) {
 	targets := []target{overHTTP, moto(t), dynalite(t), kinesisLocal(t)}
-	sum := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(sum, "\ntarget\tcases\tchecks\tpassed\tknown differences\tunexpected\ttime")
-	var reports []report
-	for _, g := range targets {
-		start := time.Now()
-		var findings []finding
-		cases := 0
-		for _, c := range suite {
-			if g.can(c) {
-				cases++
-				findings = append(findings, g.ask(t, c)...)
-			}
+	reports := make([]report, len(targets))
+	rows := make([]string, len(targets))
+	t.Run("targets", func(t *testing.T) { // ends when all have been asked
+		for n, g := range targets {
+			t.Run(g.name, func(t *testing.T) {
+				t.Parallel()
+				start := time.Now()
+				var findings []finding
+				cases := 0
+				for _, c := range suite {
+					if g.can(c) {
+						cases++
+						findings = append(findings, g.ask(t, c)...)
+					}
+				}
+				r := judge(g.name, findings, differences)
+				for _, fault := range r.unexpected {
+					t.Error(fault)
+				}
+				reports[n] = r
+				rows[n] = fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%s\n", g.name, cases, len(findings), r.passed, r.known, len(r.unexpected), time.Since(start).Round(time.Second))
+			})
 		}
-		r := judge(g.name, findings, differences)
-		reports = append(reports, r)
-		fmt.Fprintf(sum, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", g.name, cases, len(findings), r.passed, r.known, len(r.unexpected), time.Since(start).Round(time.Second))
-	}
-	require.NoError(t, sum.Flush())
+	})
 	for _, r := range reports {
 		fmt.Print(r)
-		for _, fault := range r.unexpected {
-			t.Errorf("%s: %s", r.target, fault)
-		}
 	}
+	sum := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprint(sum, "\ntarget\tcases\tchecks\tpassed\tknown differences\tunexpected\ttime\n", strings.Join(rows, ""), "\n")
+	require.NoError(t, sum.Flush())
 }
 
 // overHTTP is kcltest behind a port, fresh for each case.
