@@ -141,8 +141,8 @@ func (s *Scheduler) Run(ctx context.Context) (err error) {
 
 // Shutdown stops the worker gracefully and returns what Run returns, or nil if
 // Run was not called; then it never does anything. When ctx ends first, the
-// worker drops everything, as after StopTimeout, and Shutdown returns an error
-// that wraps ctx's cause beside Run's. Called from a callback, with the
+// worker drops everything, as after StopTimeout; the error names the shards that
+// were cut off, and wraps ctx's cause. Called from a callback, with the
 // callback's context, it only starts the stop, which StopTimeout then bounds,
 // and returns nil; with another context it would wait for the callback itself.
 func (s *Scheduler) Shutdown(ctx context.Context) error {
@@ -164,10 +164,7 @@ func (s *Scheduler) Shutdown(ctx context.Context) error {
 	}
 	s.stopHard(fmt.Errorf("%w: %w", kcl.ErrStopping, context.Cause(ctx)))
 	<-s.done // bounded: see worker.leave
-	if err := s.outcome(); err != nil {
-		return errors.Join(context.Cause(ctx), err)
-	}
-	return nil
+	return s.outcome()
 }
 
 func (s *Scheduler) outcome() error {

@@ -73,14 +73,14 @@ func (w *worker) shardEnded(ctx context.Context, t *tenure, children []string) {
 	for _, other := range w.list() {
 		other.consumer.Poke()
 	}
-	w.takeChildren(ctx, t, children)
+	w.takeChildren(ctx, children)
 	w.assigner.Poke("a shard has ended")
 }
 
 // takeChildren assigns the children of an ended shard to this worker, so far as
 // nobody has them and there is room: they are read without a gap, and the leader
 // balances later. What fails here, the leader does.
-func (w *worker) takeChildren(ctx context.Context, t *tenure, children []string) {
+func (w *worker) takeChildren(ctx context.Context, children []string) {
 	stream := w.s.stream.Stream
 	for _, id := range children {
 		w.mu.Lock()
