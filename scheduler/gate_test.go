@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -131,6 +132,47 @@ func TestOnlyTheLeaderLists(t *testing.T) {
 		assert.Len(t, w.callers, 2, "the leader that died and the one after it")
 		assert.Equal(t, 2, w.callers[killed])
 		assert.Equal(t, 5, w.calls, "two pages of the first, three of the second")
+	})
+}
+
+// A leader that can reach Kinesis but not the table loses the lock. The listing
+// that it was about ends before another worker may lead. shard-sync#30
+func TestLeaderWithoutLockStopsListing(t *testing.T) {
+	inFleet(t, 2, func(t *testing.T, f *fleet) {
+		var mu sync.Mutex
+		first := "" // the leader that loses the lock
+		listing := make(map[string]bool)
+		calls := make(map[string]int)
+		together := 0
+		f.aws.Intercept(func(ctx context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
+			mu.Lock()
+			cut := first == i.Client && i.Service == "dynamodb"
+			mu.Unlock()
+			if cut {
+				return wire.Answer{}, errCut
+			}
+			if i.Operation != "ListShards" {
+				return f.intercept(ctx, i, run)
+			}
+			mu.Lock()
+			first = cmp.Or(first, i.Client)
+			listing[i.Client] = true
+			calls[i.Client]++
+			together = max(together, len(listing))
+			mu.Unlock()
+			sleep(ctx, 55*time.Second) // longer than the lock lasts
+			mu.Lock()
+			delete(listing, i.Client)
+			mu.Unlock()
+			return run(), ctx.Err()
+		})
+		f.start("a")
+		f.start("b")
+		f.until(5*time.Minute, "leases", func() bool { return len(f.leases()) == 2 })
+		mu.Lock()
+		defer mu.Unlock()
+		assert.Equal(t, 1, together, "workers that listed at one time")
+		assert.Equal(t, map[string]int{"a": 1, "b": 1}, calls)
 	})
 }
 

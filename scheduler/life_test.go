@@ -154,6 +154,37 @@ func TestReshardAtTheLimit(t *testing.T) {
 	})
 }
 
+// A lease that somebody else takes ends the processor's work on it: its context is
+// cancelled, and it is told, once. The worker goes on with its other shards.
+func TestLeaseLost(t *testing.T) {
+	inFleet(t, 2, func(t *testing.T, f *fleet) {
+		f.put(100)
+		var calls callNotes
+		cause := make(chan error, 1)
+		m := f.start("a", idle, recording(&calls, func(shard string) func(context.Context) error {
+			if shard != shardID(0) {
+				return nil
+			}
+			return func(ctx context.Context) error {
+				<-ctx.Done()
+				cause <- context.Cause(ctx)
+				return ctx.Err()
+			}
+		}))
+		f.until(time.Minute, "the batches", func() bool { return len(calls.all()) == 2 })
+		_, ok, err := f.store().Assign(t.Context(), f.leases()[shardID(0)], "thief", false)
+		require.NoError(t, err)
+		require.True(t, ok)
+		time.Sleep(5 * time.Second)
+		require.ErrorIs(t, <-cause, kcl.ErrLeaseLost)
+		time.Sleep(time.Minute)
+		assert.Len(t, m.Status().Leases, 1)
+		require.NoError(t, m.stop())
+		assert.ElementsMatch(t, []string{"0 records", "0 lost", "1 records", "1 shutdown requested", "1 lost"}, calls.all())
+		assert.Equal(t, "thief", f.whoOwns(0))
+	})
+}
+
 // A worker that stops while leases are still unread, or before it has joined,
 // stops at once.
 func TestStopEarly(t *testing.T) {

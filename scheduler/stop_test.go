@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/emu/wire"
 	"github.com/go-kcl/kcl/lease"
 )
 
@@ -105,6 +106,99 @@ func TestHardStopNamesTheShards(t *testing.T) {
 		for k, l := range f.leases() {
 			assert.Equal(t, k == "shardId-000000000002", l.Checkpoint == kcl.AtTrimHorizon, "%s at %s", k, l.Checkpoint)
 		}
+	})
+}
+
+// StopTimeout is not for a stop that Shutdown asks for: that may take as long as
+// its context allows.
+func TestShutdownTakesItsTime(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
+		f.put(5)
+		m := f.start("a", func(c *Config) {
+			inner := c.Handler
+			c.Handler = func(ctx context.Context, b *kcl.Batch) error {
+				time.Sleep(time.Minute)
+				return inner(ctx, b)
+			}
+		})
+		f.until(time.Minute, "the batch", func() bool { st := m.Status(); return len(st.Leases) == 1 && st.Leases[0].State == "processing" })
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		require.NoError(t, m.Shutdown(ctx))
+		assert.Equal(t, 5, f.delivered())
+		assert.True(t, m.Status().Draining)
+	})
+}
+
+// A lease that cannot be given back is an error that names it; it lapses.
+func TestStopWithoutTable(t *testing.T) {
+	inFleet(t, 2, func(t *testing.T, f *fleet) {
+		m := f.start("a")
+		f.until(time.Minute, "leases", func() bool { return len(m.Status().Leases) == 2 })
+		f.refuse("UpdateItem", "com.amazonaws.dynamodb.v20120810#InternalServerError", 500, always)
+		err := m.stop()
+		require.ErrorIs(t, err, kcl.ErrDependency)
+		for _, shard := range []string{shardID(0), shardID(1)} {
+			assert.ErrorContains(t, err, shard)
+		}
+		assert.Equal(t, map[string]int{"a": 2}, f.owners())
+	})
+}
+
+// A leader that stops gives its leases to others while it has the lock.
+func TestLeaderHandsOverUnderItsLock(t *testing.T) {
+	inFleet(t, 4, func(t *testing.T, f *fleet) {
+		a := f.start("a")
+		f.until(time.Minute, "a leads", func() bool { return a.Status().Leading })
+		b := f.start("b")
+		f.until(2*time.Minute, "a share", func() bool { return len(a.Status().Leases) == 2 && len(b.Status().Leases) == 2 })
+		var mu sync.Mutex
+		var whenFreed map[string]int
+		f.aws.Intercept(func(ctx context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
+			if i.Client == "a" && i.Operation == "DeleteItem" {
+				mu.Lock()
+				if whenFreed == nil {
+					whenFreed = f.owners()
+				}
+				mu.Unlock()
+			}
+			return f.intercept(ctx, i, run)
+		})
+		require.NoError(t, a.stop())
+		assert.Equal(t, map[string]int{"b": 4}, whenFreed)
+		f.until(5*time.Second, "b reads all", func() bool { return len(b.Status().Leases) == 4 })
+		require.NoError(t, b.stop())
+	})
+}
+
+// What a worker tells of a tenure: none, or one whose consumer has gone before the
+// shard's end, cannot answer a hand-off.
+func TestLive(t *testing.T) {
+	gone := make(chan struct{})
+	close(gone)
+	w := &worker{tenures: map[string]*tenure{
+		"running": {done: make(chan struct{})}, "gone": {done: gone}, "ended": {done: gone, ended: true},
+	}}
+	for token, want := range map[string]bool{"running": true, "ended": true, "gone": false, "unknown": false} {
+		assert.Equal(t, want, w.live("key", token), token)
+	}
+}
+
+// A hand-off of a lease that has no consumer is completed at once, instead of
+// waiting for one until its time is up.
+func TestHandOffWithoutConsumer(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
+		m := f.start("a", idle)
+		f.until(time.Minute, "the lease", func() bool { return len(m.Status().Leases) == 1 })
+		w := m.worker
+		w.mu.Lock()
+		clear(w.tenures)
+		w.mu.Unlock()
+		_, ok, err := f.store().StartHandOff(t.Context(), f.leases()[shardID(0)], "java")
+		require.NoError(t, err)
+		require.True(t, ok)
+		f.until(10*time.Second, "the transfer", func() bool { return !f.leases()[shardID(0)].HandOffPending() })
+		assert.Equal(t, "java", f.whoOwns(0))
 	})
 }
 
