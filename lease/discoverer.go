@@ -52,9 +52,13 @@ type Discoverer struct {
 	renewer *Renewer
 	worker  string
 	pace    pace
-	threads int
-	log     *slog.Logger
-	metrics metrics.Scope
+	// patience bounds the query, and what is done about one lease: a call that
+	// hangs must not keep the rest from being found for much longer than leases
+	// last.
+	patience time.Duration
+	threads  int
+	log      *slog.Logger
+	metrics  metrics.Scope
 
 	turn chan struct{} // full while a pass runs
 	wake chan struct{} // capacity 1
@@ -67,6 +71,9 @@ type Discoverer struct {
 	level    slog.Level
 	troubled map[string]struct{} // leases whose failure was told of
 }
+
+// minPatience is the least time that a discovery's calls may take.
+const minPatience = 5 * time.Second
 
 // maxPoked bounds the keys that are looked at out of turn. When there are more,
 // the index is asked instead.
@@ -88,8 +95,9 @@ func NewDiscoverer(cfg DiscovererConfig) *Discoverer {
 			assignment:  cfg.AssignmentInterval,
 			provisioned: cfg.Provisioned,
 		},
-		threads: cmp.Or(cfg.MaxThreads, defaultMaxRenewalThreads),
-		log:     cfg.Logger,
+		patience: max(cmp.Or(cfg.FailoverTime, defaultFailoverTime), minPatience),
+		threads:  cmp.Or(cfg.MaxThreads, defaultMaxRenewalThreads),
+		log:      cfg.Logger,
 		metrics: metrics.Scope{
 			Recorder: cfg.Metrics, Operation: "LeaseDiscovery",
 			Dimensions: []metrics.Dimension{metrics.Worker(cfg.Worker)},
@@ -210,6 +218,8 @@ func (d *Discoverer) pass(ctx context.Context, keys []string) (found Discovery, 
 
 func (d *Discoverer) query(ctx context.Context) ([]string, error) {
 	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
+	defer cancel()
 	keys, err := d.store.KeysOwnedBy(ctx, d.worker)
 	d.elapsed("ListLeaseKeysForWorker.Time", start)
 	switch {
@@ -277,6 +287,8 @@ func (d *Discoverer) fetch(ctx context.Context, keys []string, since uint64) Dis
 
 // one reads one lease, and has it held if it is ours.
 func (d *Discoverer) one(ctx context.Context, key string, since uint64) (fate, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
+	defer cancel()
 	l, exists, err := d.store.GetConsistent(ctx, key)
 	if err != nil {
 		return passedBy, err

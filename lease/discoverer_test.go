@@ -92,6 +92,28 @@ func TestDiscoveryTakesUpWhatIsAssigned(t *testing.T) {
 	})
 }
 
+// A call that gets no answer holds up neither the other leases nor the next pass
+// for long.
+func TestDiscoveryOutlivesAHangingCall(t *testing.T) {
+	inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
+		w.create(lease("s1", "a"), lease("s2", "a"))
+		a := w.peer("a")
+		a.line.fail(1, "GetItem", "s1", hanging)
+		defer a.discover()()
+		defer a.run()()
+		time.Sleep(time.Second)
+		assert.Equal(t, []string{"s2"}, a.keys())
+		time.Sleep(defaultFailoverTime + discoverySlow)
+		assert.Equal(t, []string{"s1", "s2"}, a.keys())
+
+		a.line.fail(1, "Query", "", hanging)
+		time.Sleep(discoverySlow)
+		w.create(lease("s3", "a"))
+		time.Sleep(defaultFailoverTime + discoverySlow)
+		assert.Equal(t, []string{"s1", "s2", "s3"}, a.keys())
+	})
+}
+
 // leases#66, and the pace after that: every second as long as there is nothing,
 // for a minute, then every two.
 func TestDiscoveryBeginsAtOnce(t *testing.T) {
