@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/lease"
 )
 
 func shardID(n int) string { return fmt.Sprintf("shardId-%012d", n) }
@@ -33,8 +35,15 @@ func middleOf(n, shards int) string {
 // just as seldom.
 func idle(c *Config) { c.Leases.AssignmentInterval = time.Hour }
 
+// lease returns the n-th shard's lease; none if it cannot be read. It may be
+// called from any goroutine.
+func (f *fleet) lease(n int) lease.Lease {
+	l, _, _ := f.store().GetConsistent(context.Background(), shardID(n))
+	return l
+}
+
 // whoOwns returns the worker that owns the n-th shard's lease.
-func (f *fleet) whoOwns(n int) string { return f.leases()[shardID(n)].Owner }
+func (f *fleet) whoOwns(n int) string { return f.lease(n).Owner }
 
 // A worker takes the children of a shard that it has ended at once, whoever the
 // leader would give them to, and reads them at once.
@@ -44,8 +53,7 @@ func TestChildrenAreTaken(t *testing.T) {
 		f.until(time.Minute, "a has both", func() bool { return len(a.Status().Leases) == 2 })
 		b := f.start("b")
 		<-b.Ready()
-		l := f.leases()[shardID(1)]
-		_, ok, err := f.store().Assign(t.Context(), l, "b", false)
+		_, ok, err := f.store().Assign(t.Context(), f.lease(1), "b", false)
 		require.NoError(t, err)
 		require.True(t, ok)
 		f.until(20*time.Second, "b reads one", func() bool { st := b.Status(); return len(st.Leases) == 1 && st.Leases[0].State == "reading" })
