@@ -308,6 +308,9 @@ func (d *Discoverer) one(ctx context.Context, key string, since uint64) (fate, e
 	}
 	switch d.renewer.draining() {
 	case giveBack: // also if that was decided during the renewal
+		if d.renewer.isHeld(key) {
+			return passedBy, nil
+		}
 		_, done, err := d.store.Evict(ctx, l)
 		if done {
 			return released, nil

@@ -201,7 +201,7 @@ func TestLeaseLostDuringAPassStaysLost(t *testing.T) {
 			once.Do(func() {
 				l := old
 				l.Moved = time.Now()
-				held, ok := a.Adopt(l)
+				held, ok := a.Renewer.hold(l, anyLoss)
 				require.True(t, ok)
 				a.Drop("s1", held.Token)
 			})
@@ -267,7 +267,7 @@ func TestDrainingWorkerGivesArrivalsBack(t *testing.T) {
 		found, err = a.finder.Discover(t.Context())
 		require.NoError(t, err)
 		assert.Zero(t, found.Released+found.Acquired, "an empty discovery")
-		_, ok := a.Adopt(Lease{Key: "s3", Owner: "a", Moved: time.Now()})
+		_, ok := a.Renewer.hold(Lease{Key: "s3", Owner: "a", Moved: time.Now()}, anyLoss)
 		assert.False(t, ok)
 	})
 	t.Run("also what arrived just before", func(t *testing.T) {

@@ -3,6 +3,7 @@ package lease
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -51,11 +52,47 @@ func (r *Renewer) Confirm(ctx context.Context, key, token string) error {
 	}, func(ctx context.Context, t *tenure) error { return r.write(ctx, t, renewal) })
 }
 
-// Adopt begins a tenure of a lease that this worker has just won by a write of
-// its own, as [Store.Assign] returned it: its term is counted from Moved. It is
-// false if that was too long ago, the lease is held already, or the worker
-// drains.
-func (r *Renewer) Adopt(l Lease) (Lease, bool) { return r.hold(l, ^uint64(0)) }
+// Take assigns the lease to this worker, if it still is as in l, and begins a
+// tenure of it. It is false if the lease has changed, is held already or about to
+// be, or the worker drains.
+func (r *Renewer) Take(ctx context.Context, l Lease) (taken bool, err error) {
+	if !r.enter(l.Key) {
+		return false, nil
+	}
+	defer r.leave(l.Key)
+	mine, won, err := r.store.Assign(ctx, l, r.worker, true)
+	if err != nil || !won {
+		return false, err
+	}
+	_, taken = r.hold(mine, anyLoss)
+	return taken, nil
+}
+
+// enter reports whether the lease may be acquired now: it is not held, and nobody
+// else is at it, whose tenure would begin with a counter that is moved on at this
+// moment. leave must follow.
+func (r *Renewer) enter(key string) bool {
+	now := readClocks()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.held[key]; t != nil && r.trustIn(t, now) != over {
+		return false
+	}
+	if _, busy := r.entered[key]; busy {
+		return false
+	}
+	r.entered[key] = struct{}{}
+	return true
+}
+
+func (r *Renewer) leave(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.entered, key)
+}
+
+// anyLoss is a number of losses that is never exceeded.
+const anyLoss = math.MaxUint64
 
 // hold begins a tenure, unless one of the lease has ended since there were
 // `since` losses.
@@ -98,6 +135,10 @@ func (r *Renewer) hold(l Lease, since uint64) (Lease, bool) {
 // acquire renews a lease that the table says is ours, and holds it. A refused
 // renewal is no error: the lease has moved on since it was read.
 func (r *Renewer) acquire(ctx context.Context, l Lease, since uint64) (held bool, err error) {
+	if !r.enter(l.Key) {
+		return false, nil
+	}
+	defer r.leave(l.Key)
 	start := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, start.Add(r.failover))
 	defer cancel()

@@ -87,6 +87,7 @@ type Renewer struct {
 	mu sync.Mutex // taken before the mailbox's
 	// guarded by mu
 	held     map[string]*tenure
+	entered  map[string]struct{} // keys of leases that are being acquired
 	drain    drain
 	stopped  bool
 	passes   int               // discoveries under way
@@ -120,6 +121,7 @@ func NewRenewer(cfg RenewerConfig) *Renewer {
 		},
 		handOffWake: make(chan struct{}, 1),
 		held:        map[string]*tenure{},
+		entered:     map[string]struct{}{},
 		lostSeen:    map[string]uint64{},
 	}
 	r.period = renewalPeriod(r.failover, cmp.Or(cfg.Epsilon, defaultEpsilon))

@@ -19,7 +19,7 @@ func holding(t testing.TB, n int) *Renewer {
 	for i := range n {
 		l := heldLease(i)
 		l.Moved = time.Now()
-		_, ok := r.Adopt(l)
+		_, ok := r.hold(l, anyLoss)
 		require.True(t, ok)
 	}
 	return r

@@ -2,6 +2,8 @@ package lease
 
 import (
 	"context"
+	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -327,7 +329,7 @@ func TestImpossibleOwnersInMemoryAreGivenUp(t *testing.T) {
 		for key, owners := range map[string][2]string{"s1": {"a", "b"}, "s2": {"b", "a"}} {
 			l := w.item(key)
 			l.Owner, l.CheckpointOwner, l.Moved = owners[0], owners[1], time.Now()
-			_, ok := a.Adopt(l)
+			_, ok := a.Renewer.hold(l, anyLoss)
 			require.True(t, ok)
 		}
 		a.heard()
@@ -340,7 +342,7 @@ func TestImpossibleOwnersInMemoryAreGivenUp(t *testing.T) {
 	})
 }
 
-func TestAdopt(t *testing.T) {
+func TestHold(t *testing.T) {
 	inWorld(t, kcltest.Options{Latency: 20 * time.Millisecond}, func(t *testing.T, w *world) {
 		w.create(lease("free", ""))
 		a := w.peer("a")
@@ -348,7 +350,7 @@ func TestAdopt(t *testing.T) {
 		won, done, err := a.store.Assign(t.Context(), w.item("free"), "a", false)
 		require.NoError(t, err)
 		require.True(t, done)
-		l, ok := a.Adopt(won)
+		l, ok := a.Renewer.hold(won, anyLoss)
 		require.True(t, ok)
 		assert.NotEmpty(t, l.Token)
 		assert.GreaterOrEqual(t, l.Moved.Sub(began), time.Duration(0))
@@ -359,15 +361,15 @@ func TestAdopt(t *testing.T) {
 		require.NoError(t, a.renewAll(t.Context()))
 		assert.EqualValues(t, 2, w.item("free").Counter)
 
-		_, ok = a.Adopt(won)
+		_, ok = a.Renewer.hold(won, anyLoss)
 		assert.False(t, ok, "held already")
 		assert.Equal(t, l.Token, a.token("free"))
 		a.Drop("free", l.Token)
 		won.Moved = time.Now().Add(-testTerm - tick)
-		_, ok = a.Adopt(won)
+		_, ok = a.Renewer.hold(won, anyLoss)
 		assert.False(t, ok, "the term is over")
 		won.Moved = time.Time{}
-		_, ok = a.Adopt(won)
+		_, ok = a.Renewer.hold(won, anyLoss)
 		assert.False(t, ok, "nothing was written")
 	})
 	t.Run("in place of a tenure whose term is over", func(t *testing.T) {
@@ -379,6 +381,53 @@ func TestAdopt(t *testing.T) {
 			a.hold()
 			assert.NotEqual(t, old, a.token("s1"))
 			assert.Equal(t, []string{"acquired s1", "lost s1 expired", "acquired s1"}, a.heard())
+		})
+	})
+}
+
+func TestRenewerTakes(t *testing.T) {
+	inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
+		w.create(lease("s1", ""), lease("s2", ""), lease("s3", "b"))
+		a := w.peer("a")
+		take := func(l Lease) bool {
+			t.Helper()
+			taken, err := a.Take(t.Context(), l)
+			require.NoError(t, err)
+			return taken
+		}
+		assert.True(t, take(w.item("s1")))
+		assert.Equal(t, "a", w.item("s1").Owner)
+		assert.False(t, take(w.item("s1")), "held already")
+		old := w.item("s2")
+		w.assign("s2", "b")
+		assert.False(t, take(old), "changed since")
+		assert.True(t, take(w.item("s3")))
+		a.Drain(true)
+		assert.False(t, take(w.item("s2")), "draining")
+		assert.Equal(t, []string{"s1", "s3"}, a.keys())
+	})
+	t.Run("a discovery leaves alone what is being taken", func(t *testing.T) {
+		inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
+			w.create(lease("s1", ""))
+			a := w.peer("a")
+			a.line.fail(1, "UpdateItem", "s1", func(_ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+				defer time.Sleep(time.Second) // carried out, and not answered yet
+				return send()
+			})
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				taken, err := a.Take(t.Context(), w.item("s1"))
+				assert.NoError(t, err)
+				assert.True(t, taken)
+			})
+			time.Sleep(tick)
+			found, err := a.finder.Discover(t.Context())
+			require.NoError(t, err)
+			assert.Zero(t, found)
+			wg.Wait()
+			time.Sleep(testPeriod)
+			require.NoError(t, a.renewAll(t.Context()))
+			assert.Equal(t, []string{"acquired s1"}, a.heard())
 		})
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/go-kcl/kcl/internal/consumer"
 	"github.com/go-kcl/kcl/lease"
@@ -94,15 +93,8 @@ func (w *worker) takeChildren(ctx context.Context, children []string) {
 		if err != nil || !found || l.Owner != "" || l.HandOffPending() || l.Ended() {
 			continue
 		}
-		start := time.Now()
-		mine, won, err := w.store.Assign(ctx, l, w.cfg.WorkerIdentifier, true)
-		if err != nil {
+		if _, err := w.renewer.Take(ctx, l); err != nil {
 			w.log.Debug("child not taken, is left to the leader", "lease", key, "err", err)
-			continue
-		}
-		if won {
-			mine.Moved = start
-			w.renewer.Adopt(mine)
 		}
 	}
 }

@@ -224,24 +224,16 @@ func (k *worker) result(key string) []Result {
 // take makes the worker the owner of a lease, as the leader does, and holds it.
 func (k *worker) take(key string) {
 	k.w.t.Helper()
-	start := time.Now()
-	l, done, err := k.w.look.Assign(k.w.t.Context(), k.w.item(key), k.id, false)
+	taken, err := k.renewer.Take(k.w.t.Context(), k.w.item(key))
 	require.NoError(k.w.t, err)
-	require.True(k.w.t, done)
-	l.Moved = start
-	_, held := k.renewer.Adopt(l)
-	require.True(k.w.t, held)
+	require.True(k.w.t, taken)
 }
 
 // adopt holds what the table says is the worker's, as discovery does.
 func (k *worker) adopt(key string) {
 	k.w.t.Helper()
-	start := time.Now()
-	l, won, err := k.store.Renew(k.w.t.Context(), k.w.item(key))
-	require.NoError(k.w.t, err)
-	require.True(k.w.t, won)
-	l.Moved = start
-	_, held := k.renewer.Adopt(l)
+	k.renewer.Resume(k.w.t.Context())
+	_, held := k.renewer.Get(key)
 	require.True(k.w.t, held)
 }
 
