@@ -28,13 +28,22 @@ type book struct {
 	stored  map[string][]mark // shard → checkpoints as they were written
 	leases  map[string]lease.Lease
 	deleted map[string]bool
+	reads   map[string]*read // by the tenure's token
 	wrong   []string
 }
 
-// span is a part of a shard that the policy has skipped.
+// read is what one tenure was handed, in order.
+type read struct {
+	shard, client string
+	after         kcl.Position // zero if not known
+	batches       []span
+}
+
+// span is a part of a shard.
 type span struct {
 	first, last kcl.Position
-	at          int
+	at          int // when it was skipped
+	records     int
 }
 
 // mark is a checkpoint and when it was stored.
@@ -48,6 +57,7 @@ func newBook(eyes *lease.Store) *book {
 	return &book{
 		eyes: eyes, first: map[string]map[string]int{}, vouched: map[string]map[string]int{}, skipped: map[string][]span{},
 		stored: map[string][]mark{}, leases: map[string]lease.Lease{}, deleted: map[string]bool{},
+		reads: map[string]*read{},
 	}
 }
 
@@ -78,7 +88,7 @@ func (b *book) skip(f kcl.Failure) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.now++
-	b.skipped[f.Shard.ShardID] = append(b.skipped[f.Shard.ShardID], span{f.First, f.Last, b.now})
+	b.skipped[f.Shard.ShardID] = append(b.skipped[f.Shard.ShardID], span{first: f.First, last: f.Last, at: b.now})
 }
 
 // delivered says that a batch begins.
@@ -89,9 +99,33 @@ func (b *book) delivered(p *process, batch *kcl.Batch) {
 	b.note(b.first, batch.Shard.ShardID, batch.Records)
 	b.trail("%s to %s: %s to %s", batch.Shard.ShardID, p.client, batch.Records[0].Position, batch.Records[len(batch.Records)-1].Position)
 	l, found := b.leases[batch.Shard.LeaseKey]
-	if (!found || l.ActualOwner() != p.name) && p.sound(time.Minute) && p.c.askFirst {
+	if (!found || l.ActualOwner() != p.name) && p.awake() && p.c.askFirst {
 		b.complain("%s is handed records of %s, which is %q's", p.client, batch.Shard.ShardID, l.ActualOwner())
 	}
+	r := b.reads[batch.Shard.LeaseToken]
+	if r == nil {
+		r = &read{shard: batch.Shard.ShardID, client: p.client}
+		b.reads[batch.Shard.LeaseToken] = r
+	}
+	n := len(batch.Records)
+	r.batches = append(r.batches, span{first: batch.Records[0].Position, last: batch.Records[n-1].Position, records: n})
+}
+
+// begins says that a processor is initialized.
+func (b *book) begins(p *process, in *kcl.Initialization) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reads[in.Shard.LeaseToken] = &read{shard: in.Shard.ShardID, client: p.client, after: in.Position}
+	if l := b.leases[in.Shard.LeaseKey]; l.Checkpoint != in.Position && p.awake() && l.ActualOwner() == p.name {
+		b.complain("%s begins %s at %s instead of %s", p.client, in.Shard.ShardID, in.Position, l.Checkpoint)
+	}
+}
+
+// wrongly is complain for callers without b.mu.
+func (b *book) wrongly(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.complain(format, args...)
 }
 
 func (b *book) trail(format string, args ...any) {
@@ -198,6 +232,34 @@ func (b *book) undelivered(shards []kcltest.StoredShard) (list []string) {
 		}
 	}
 	return list
+}
+
+// gaps finds records that a tenure was not handed although it was handed later
+// ones.
+func (b *book) gaps(shards []kcltest.StoredShard) {
+	index := make(map[string]int)
+	for _, s := range shards {
+		for i, r := range s.Records {
+			index[s.ID+r.SequenceNumber] = i
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.reads {
+		next := 0
+		if r.after.IsZero() && len(r.batches) > 0 {
+			next = index[r.shard+r.batches[0].first.SequenceNumber]
+		} else if i, ok := index[r.shard+r.after.SequenceNumber]; ok {
+			next = i + 1
+		}
+		for _, s := range r.batches {
+			first, last := index[r.shard+s.first.SequenceNumber], index[r.shard+s.last.SequenceNumber]
+			if first > next || last-first+1 != s.records {
+				b.complain("%s was handed %d records from %s of %s, %d were skipped before", r.client, s.records, s.first, r.shard, first-next)
+			}
+			next = max(next, last+1)
+		}
+	}
 }
 
 // audit holds all checkpoints against what processors vouched for, and children

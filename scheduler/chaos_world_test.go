@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,8 @@ type process struct {
 	gate     atomic.Pointer[chan struct{}] // nil unless frozen
 	cutUntil [2]atomic.Int64               // from DynamoDB, from Kinesis: Unix nanoseconds
 	trouble  atomic.Int64                  // when a fault befell it last
+	frozen   atomic.Int64                  // when it was frozen last
+	parked   atomic.Bool                   // a shard of it was stopped by the policy
 }
 
 func (p *process) freeze(d time.Duration) {
@@ -52,19 +55,19 @@ func (p *process) unfreeze() {
 // thaw waits for as long as the process is frozen.
 func (p *process) thaw() {
 	for g := p.gate.Load(); g != nil; g = p.gate.Load() {
-		p.hurt()
 		<-*g
 		p.hurt()
+		p.frozen.Store(time.Now().UnixNano())
 	}
 }
 
 // hurt notes that a fault befalls the process.
 func (p *process) hurt() { p.trouble.Store(time.Now().UnixNano()) }
 
-// sound reports whether no fault befell the process for so long.
-func (p *process) sound(d time.Duration) bool {
-	return time.Since(time.Unix(0, p.trouble.Load())) > d
-}
+// sound reports whether no fault befell the process for a minute, awake whether
+// it was not frozen for as long.
+func (p *process) sound() bool { return time.Since(time.Unix(0, p.trouble.Load())) > time.Minute }
+func (p *process) awake() bool { return time.Since(time.Unix(0, p.frozen.Load())) > time.Minute }
 
 func (p *process) cutFor(service string) time.Duration {
 	n := 0
@@ -265,6 +268,25 @@ type processor struct {
 	shard   string
 	batches int
 	failed  *kcl.Batch // the last one that failed
+	busy    atomic.Bool
+	last    string // callback that returned without an error
+}
+
+// enter notes that a callback begins, and checks that it may.
+func (r *processor) enter(callback string, after ...string) (leave func()) {
+	if r.p.style == "handler" {
+		return func() {}
+	}
+	if !r.busy.CompareAndSwap(false, true) {
+		r.p.c.book.wrongly("%s: %s of %s during another callback", r.p.client, callback, r.shard)
+	}
+	if !slices.Contains(after, r.last) {
+		r.p.c.book.wrongly("%s: %s of %s after %q", r.p.client, callback, r.shard, r.last)
+	}
+	if r.last = callback; callback == "Initialize" {
+		r.last = "" // until it succeeds
+	}
+	return func() { r.busy.Store(false) }
 }
 
 func (r *processor) dice(callback string) *rand.Rand {
@@ -285,22 +307,35 @@ func (r *processor) fails(d *rand.Rand, odds int) error {
 	return errChaos
 }
 
-func (r *processor) Initialize(context.Context, *kcl.Initialization) error {
+func (r *processor) Initialize(_ context.Context, in *kcl.Initialization) error {
+	defer r.enter("Initialize", "")()
 	r.p.thaw()
-	return r.fails(r.dice("Initialize"), 8)
+	r.p.c.book.begins(r.p, in)
+	err := r.fails(r.dice("Initialize"), 8)
+	if err == nil {
+		r.last = "Initialize"
+	}
+	return err
 }
 
 func (r *processor) ShardEnded(context.Context) error {
+	defer r.enter("ShardEnded", "Initialize", "ProcessRecords", "ShardEnded")()
 	r.p.thaw()
-	return r.fails(r.dice("ShardEnded"), 20)
+	err := r.fails(r.dice("ShardEnded"), 20)
+	if err == nil {
+		r.last = "ended"
+	}
+	return err
 }
 
 func (r *processor) LeaseLost(context.Context) {
+	defer r.enter("LeaseLost", "", "Initialize", "ProcessRecords", "ShardEnded", "ShutdownRequested", "ended")()
 	r.p.thaw()
 	_ = r.fails(r.dice("LeaseLost"), 8)
 }
 
 func (r *processor) ShutdownRequested(ctx context.Context, cp kcl.Checkpointer) error {
+	defer r.enter("ShutdownRequested", "Initialize", "ProcessRecords", "ShardEnded")()
 	r.p.thaw()
 	d := r.dice("ShutdownRequested")
 	if err := r.fails(d, 8); err != nil || r.p.style == "never" {
@@ -311,6 +346,7 @@ func (r *processor) ShutdownRequested(ctx context.Context, cp kcl.Checkpointer) 
 
 func (r *processor) ProcessRecords(ctx context.Context, b *kcl.Batch) (err error) {
 	p, c := r.p, r.p.c
+	defer r.enter("ProcessRecords", "Initialize", "ProcessRecords")()
 	defer func() {
 		if r.failed = nil; err != nil {
 			r.failed = b
@@ -400,6 +436,10 @@ func (p *process) onFailure(f kcl.Failure) kcl.Action {
 		p.c.count("stopped by policy")
 		p.hurt()
 		return kcl.StopWorker
+	case n < 9:
+		p.c.count("shard stopped by policy")
+		p.parked.Store(true)
+		return kcl.StopShard
 	case n < 30:
 		return kcl.RetryAfter(time.Duration(d.Int64N(int64(2 * time.Second))))
 	}
