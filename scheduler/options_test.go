@@ -128,7 +128,7 @@ func TestSilentShardsAreToldOf(t *testing.T) {
 			c.Handler = func(ctx context.Context, b *kcl.Batch) error {
 				time.Sleep(9500 * time.Millisecond)
 				assert.Empty(t, f.log.warned("delivers nothing"))
-				time.Sleep(time.Minute)
+				time.Sleep(20 * time.Second)
 				return inner(ctx, b)
 			}
 		})
