@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -87,8 +88,8 @@ func indexAdded(t *T) {
 		t.Refused("ValidationException", err)
 	})
 	t.Run("the same name while CREATING", func(t *T) {
-		_, err := t.addIndex(tb)
-		t.Refused("ResourceInUseException", err)
+		_, err := t.addIndex(tb) // with which code is not known of such an index
+		t.True(slices.Contains([]string{"ResourceInUseException", "LimitExceededException", "ValidationException"}, codeOf(err)), "refused: ", brief(err))
 	})
 	t.Run("another index while CREATING", func(t *T) {
 		_, err := t.dynamodb.UpdateTable(t.ctx, &dynamodb.UpdateTableInput{TableName: tb.name, AttributeDefinitions: attributes("leaseKey", "S", "other", "S"),

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/stretchr/testify/require"
 
@@ -95,6 +97,14 @@ func at(url string) aws.Config {
 		BaseEndpoint: aws.String(url),
 		HTTPClient:   http.DefaultClient,
 		Credentials:  credentials.NewStaticCredentialsProvider(account, "secret", ""),
+		// A connection that breaks says nothing about the service; a refusal is to
+		// be seen.
+		Retryer: func() aws.Retryer {
+			return retry.NewStandard(func(o *retry.StandardOptions) {
+				o.Retryables = []retry.IsErrorRetryable{retry.RetryableConnectionError{}}
+				o.RateLimiter = ratelimit.None
+			})
+		},
 	}
 }
 
@@ -116,7 +126,8 @@ func moto(t *testing.T) target {
 func dynalite(t *testing.T) target {
 	port := freePort(t)
 	return serve(t, target{name: "dynalite", dynamodb: true}, port,
-		exec.Command("node", installed(t, "node", "node_modules", "dynalite", "cli.js"), "--host", "127.0.0.1", "--port", port))
+		exec.Command("node", installed(t, "node", "node_modules", "dynalite", "cli.js"), "--host", "127.0.0.1", "--port", port,
+			"--createTableMs", "1000", "--updateTableMs", "1000", "--deleteTableMs", "1000"))
 }
 
 func kinesisLocal(t *testing.T) target {
@@ -127,6 +138,8 @@ func kinesisLocal(t *testing.T) target {
 	cmd := exec.Command("node", "--require", loopback, main)
 	cmd.Dir = filepath.Dir(main) // where it looks for its certificate
 	cmd.Env = append(os.Environ(), "KINESIS_MOCK_PLAIN_PORT="+port, "KINESIS_MOCK_TLS_PORT=0", "LOAD_DATA_IF_EXISTS=false",
+		// Long enough for a case to meet these states on a busy machine.
+		"CREATE_STREAM_DURATION=1500ms", "DELETE_STREAM_DURATION=1s", "SPLIT_SHARD_DURATION=1s", "MERGE_SHARDS_DURATION=1s", "UPDATE_SHARD_COUNT_DURATION=1s", "UPDATE_STREAM_MODE_DURATION=1s",
 		"SHARD_LIMIT=100000", "ON_DEMAND_STREAM_COUNT_LIMIT=100", "LOG_LEVEL=ERROR")
 	return serve(t, target{name: "kinesis-local", kinesis: true}, port, cmd)
 }

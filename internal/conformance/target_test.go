@@ -50,7 +50,9 @@ func (g target) ask(t testing.TB, c kase) []finding {
 		ctx = limited
 	}
 	cfg := g.open(t, c)
-	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} } // a refusal is to be seen
+	if cfg.Retryer == nil {
+		cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} } // a refusal is to be seen
+	}
 	w := &world{config: cfg, dynamodb: dynamodb.NewFromConfig(cfg), kinesis: kinesis.NewFromConfig(cfg)}
 	top := &T{world: w, ctx: ctx, path: c.name}
 	top.do(c.run)
