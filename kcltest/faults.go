@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/go-kcl/kcl/internal/emu/wire"
@@ -22,10 +22,13 @@ type Fault struct {
 	// of streams and tables) say which calls are meant; an empty list means all.
 	// A call that names several resources is meant if any of them is.
 	Clients, Services, Operations, Resources []string
+	// Except are clients that are not meant, such as the one a test looks with.
+	Except []string
 
 	// Skip lets so many of these calls pass first. Times is how many are hit then,
 	// 0 for no limit. Chance is the share of the rest that is hit, 0 meaning all;
-	// the choice follows from the seed, the client and its calls so far.
+	// the choice follows from the seed, the client, the operation and how many
+	// such calls that client has made: not from what other clients do.
 	Skip, Times int
 	Chance      float64
 
@@ -75,11 +78,19 @@ type Injection struct {
 	fault Fault
 	id    uint64
 
-	seen, hits atomic.Int64
+	mu sync.Mutex
+	// Guarded by mu.
+	seen   int            // calls that are meant
+	hits   int            // of those
+	tosses map[string]int // by client and operation
 }
 
 // Hits returns how many calls were hit so far.
-func (i *Injection) Hits() int { return int(i.hits.Load()) }
+func (i *Injection) Hits() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.hits
+}
 
 // Remove ends the fault. Calls that it has hit are not helped by that. It may be
 // called twice.
@@ -94,7 +105,7 @@ func (a *AWS) Inject(f Fault) *Injection {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.injected++
-	i := &Injection{aws: a, fault: f, id: a.injected}
+	i := &Injection{aws: a, fault: f, id: a.injected, tosses: make(map[string]int)}
 	a.faults = append(a.faults, i)
 	return i
 }
@@ -116,27 +127,29 @@ func (a *AWS) hit(info wire.Info) *Injection {
 func (i *Injection) takes(info wire.Info) bool {
 	f := i.fault
 	means := func(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
-	if !means(f.Clients, info.Client) || !means(f.Services, info.Service) || !means(f.Operations, info.Operation) {
+	if slices.Contains(f.Except, info.Client) || !means(f.Clients, info.Client) || !means(f.Services, info.Service) || !means(f.Operations, info.Operation) {
 		return false
 	}
 	if len(f.Resources) > 0 && !slices.ContainsFunc(info.Resources, func(r string) bool { return slices.Contains(f.Resources, r) }) {
 		return false
 	}
-	n := i.seen.Add(1)
-	if n <= int64(f.Skip) || f.Chance > 0 && !i.chosen(info, n) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.seen++
+	if i.seen <= f.Skip || f.Times > 0 && i.hits >= f.Times || f.Chance > 0 && !i.tossLocked(info) {
 		return false
 	}
-	if hits := i.hits.Add(1); f.Times > 0 && hits > int64(f.Times) {
-		i.hits.Add(-1)
-		return false
-	}
+	i.hits++
 	return true
 }
 
-func (i *Injection) chosen(info wire.Info, n int64) bool {
+// tossLocked reports whether chance picks the call. It needs i.mu.
+func (i *Injection) tossLocked(info wire.Info) bool {
+	key := info.Client + " " + info.Operation
+	i.tosses[key]++
 	h := fnv.New64a()
-	fmt.Fprint(h, info.Client, " ", info.Operation, " ", i.id)
-	return rand.New(rand.NewPCG(i.aws.opts.Seed^h.Sum64(), uint64(n))).Float64() < i.fault.Chance
+	fmt.Fprint(h, key, " ", i.id)
+	return rand.New(rand.NewPCG(i.aws.opts.Seed^h.Sum64(), uint64(i.tosses[key]))).Float64() < i.fault.Chance
 }
 
 var (

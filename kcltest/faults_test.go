@@ -169,8 +169,13 @@ func TestFaultChooses(t *testing.T) {
 		var again string
 		for range 400 {
 			again += b.put("c", "x", time.Second)[:1]
+			b.put("another", "x", time.Second)
 		}
-		assert.Equal(t, s, again, "the same seed chooses the same calls")
+		assert.Equal(t, s, again, "the same seed chooses the same calls of a client, whatever others do")
+
+		spared := a.Inject(kcltest.Fault{Effect: kcltest.Break, Except: []string{"c"}})
+		assert.Equal(t, "ob", a.put("c", "x", time.Second)[:1]+a.put("another", "x", time.Second)[:1])
+		spared.Remove()
 	})
 }
 
