@@ -12,13 +12,24 @@ type difference struct {
 	// and by so many checks together.
 	checks []string
 	times  int
-	// does is what the target does. why tells how the service is known to do
-	// otherwise: [model] the service model of the SDKs, [docs] the developer guide,
-	// [suite] paritysuite/dynamodb-conformance, [scylla] scylladb test/alternator,
-	// [dynalite] and [kl] the test files of dynalite and kinesalite, all written to
-	// pass on the service, [ack] aws-controllers-k8s' measurements, [java] requests
-	// recorded from Java workers.
-	does, why string
+	// sometimes says that it is a race, met in some runs: it need not be met, and
+	// has no times.
+	sometimes bool
+	// does is what the target does, real what the service does, known how that is
+	// known: names of sources.
+	does, real, known string
+}
+
+// sources are what vouches for the service.
+var sources = []struct{ name, is string }{
+	{"model", "the service model that the AWS SDKs are made of"},
+	{"docs", "the developer guide"},
+	{"suite", "paritysuite/dynamodb-conformance, run on the service"},
+	{"scylla", "scylladb's test/alternator, written to pass on the service"},
+	{"dynalite", "the test files of dynalite, written to pass on the service"},
+	{"kinesalite", "the test files of kinesalite, written to pass on the service"},
+	{"ack", "measurements on the service by aws-controllers-k8s"},
+	{"java", "requests recorded from Java workers"},
 }
 
 var differences = slices.Concat(motoDynamoDB, motoKinesis, dynaliteDynamoDB, kinesisLocalKinesis)

@@ -9,8 +9,10 @@
 //	make test         kcltest in memory, each case in a bubble: every check passes
 //	make conformance  kcltest over HTTP, moto, dynalite, kinesis-local, in real
 //	                  time: what differs is listed in differences_*_test.go with
-//	                  the reason why we side with the real service, and a
+//	                  what the service does and how that is known, and a
 //	                  difference that is not listed, or no longer there, fails
+//
+// DIFFERENCES.md is the list for readers.
 //
 // The real service is the authority: what a case expects was measured on it, or
 // is documented, and a check that only an emulator vouches for has no place
