@@ -23,19 +23,20 @@ var mayImport = map[string][]string{
 	"":        {}, // the vocabulary that everybody shares
 	"metrics": {},
 
+	"internal/chance": {},
 	"internal/entity": {},
 	"internal/ddb":    {"", "internal/entity"},
 
-	"lease":                  {"", "metrics", "internal/ddb", "internal/entity"},
+	"lease":                  {"", "metrics", "internal/chance", "internal/ddb", "internal/entity"},
 	"leader":                 {"", "metrics", "internal/ddb", "internal/entity"}, // not what is led
 	"coordinator":            {"", "internal/ddb", "internal/entity"},            // not who leads
 	"workermetrics":          {"", "metrics", "internal/ddb", "internal/entity"}, // not leases
-	"shardsync":              {"", "metrics", "lease"},                           // not consumers
-	"coordinator/assignment": {"", "metrics", "internal/ddb", "internal/entity", "leader", "lease", "workermetrics"},
+	"shardsync":              {"", "metrics", "internal/chance", "lease"},        // not consumers
+	"coordinator/assignment": {"", "metrics", "internal/chance", "internal/ddb", "internal/entity", "leader", "lease", "workermetrics"},
 
 	"internal/checkpoint": {"", "metrics", "lease"},
-	"internal/retrieval":  {"", "metrics"},                                                                    // not leases
-	"internal/consumer":   {"", "metrics", "lease", "shardsync", "internal/checkpoint", "internal/retrieval"}, // not other shards
+	"internal/retrieval":  {"", "metrics", "internal/chance"},                                                                    // not leases
+	"internal/consumer":   {"", "metrics", "internal/chance", "lease", "shardsync", "internal/checkpoint", "internal/retrieval"}, // not other shards
 
 	// The only place where packages meet.
 	"scheduler": {"", "metrics", "lease", "leader", "coordinator", "coordinator/assignment", "workermetrics", "shardsync",

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/chance"
 	"github.com/go-kcl/kcl/metrics"
 )
 
@@ -343,7 +343,7 @@ func (r *Renewer) age(t *tenure) time.Duration {
 // doubled for each, less up to half of it. It is false when ctx ends first.
 func pause(ctx context.Context, attempt int) bool {
 	d := firstRetry << attempt
-	timer := time.NewTimer(d - rand.N(d/2))
+	timer := time.NewTimer(d - chance.Below(d/2))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/chance"
 )
 
 var (
@@ -214,7 +214,7 @@ func backoff(attempt int, mean time.Duration) time.Duration {
 	if attempt < 16 {
 		bound = min(bound, firstBackoff<<attempt)
 	}
-	return time.Duration(rand.Int64N(int64(bound)) + 1)
+	return chance.Below(bound) + 1
 }
 
 func pause(ctx context.Context, d time.Duration) error {

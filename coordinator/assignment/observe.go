@@ -2,13 +2,13 @@ package assignment
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/go-kcl/kcl/internal/chance"
 	"github.com/go-kcl/kcl/leader"
 	"github.com/go-kcl/kcl/lease"
 )
@@ -42,7 +42,7 @@ func (w watch) next(seen func() (leader.Sighting, bool), now time.Time, failover
 		return w
 	}
 	left := s.Since.Add(s.Duration).Sub(now) - failover
-	return watch{s.Leader, s.Since, now.Add(rand.N(min(max(left, minJitter), maxJitter)))}
+	return watch{s.Leader, s.Since, now.Add(chance.Below(min(max(left, minJitter), maxJitter)))}
 }
 
 // observe reads the leases of a worker that may be dead, so that, should this

@@ -3,10 +3,10 @@ package consumer
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/chance"
 	"github.com/go-kcl/kcl/internal/checkpoint"
 	"github.com/go-kcl/kcl/internal/retrieval"
 	"github.com/go-kcl/kcl/lease"
@@ -95,7 +95,7 @@ type Config struct {
 
 	Logger  *slog.Logger
 	Metrics metrics.Recorder
-	// Random returns a number in [0, 1). Default [rand.Float64].
+	// Random returns a number in [0, 1). Default [chance.Float64].
 	Random func() float64
 }
 
@@ -116,7 +116,7 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Random == nil {
-		c.Random = rand.Float64
+		c.Random = chance.Float64
 	}
 	return c
 }

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/chance"
 	"github.com/go-kcl/kcl/metrics"
 )
 
@@ -73,7 +73,7 @@ type Config struct {
 	Logger  *slog.Logger
 	Metrics metrics.Recorder
 
-	// Random returns a number in [0, 1). Default [rand.Float64].
+	// Random returns a number in [0, 1). Default [chance.Float64].
 	Random func() float64
 }
 
@@ -101,7 +101,7 @@ func NewReader(cfg Config) *Reader {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Random == nil {
-		cfg.Random = rand.Float64
+		cfg.Random = chance.Float64
 	}
 	return &Reader{cfg: cfg}
 }
