@@ -16,7 +16,7 @@ import (
 
 // Fault is something that goes wrong with some calls. It is a plain value: which
 // calls it hits, how many of them, and what becomes of those. [AWS.Inject] puts
-// it in force. Of several faults that match a call the first one hits it.
+// it in force. Of several faults that match a call the one injected first hits it.
 type Fault struct {
 	// Clients, Services ("kinesis", "dynamodb"), Operations and Resources (names
 	// of streams and tables) say which calls are meant; an empty list means all.
@@ -31,13 +31,17 @@ type Fault struct {
 	// such calls that client has made: not from what other clients do.
 	Skip, Times int
 	Chance      float64
+	// For is how long the fault is in force, from its injection. Default 0: until
+	// it is removed.
+	For time.Duration
 
 	// Effect is what happens to a call that is hit.
 	Effect Effect
 	// Delay is waited before the effect.
 	Delay time.Duration
-	// Code is the error of a refused call, such as "ThrottlingException". Message
-	// is its text; each code has one by default.
+	// Code is the error of a refused call: any that the service knows, such as
+	// "ThrottlingException" or "ExpiredIteratorException". Message is its text;
+	// the more usual codes have one by default.
 	Code, Message string
 }
 
@@ -58,14 +62,21 @@ const (
 	// Hang does nothing until the caller gives up.
 	Hang
 	// Late has the call carried out after Delay, whether the caller still waits
-	// for the answer or not: so does a client that was frozen, whose calls were
-	// under way.
+	// for the answer or not.
 	Late
+	// Freeze stops the call where it is until the fault ends. Then it is carried
+	// out, whether the caller still waits or not, after those that were stopped
+	// before it.
+	Freeze
+	// FreezeAnswer has the call carried out, and withholds the answer until the
+	// fault ends. A client of which some calls have arrived and some have not is
+	// one FreezeAnswer with a Chance or Times, and a Freeze injected after it.
+	FreezeAnswer
 )
 
 // String names the effect.
 func (e Effect) String() string {
-	names := []string{"slow", "refuse", "break", "lose answer", "hang", "late"}
+	names := []string{"slow", "refuse", "break", "lose answer", "hang", "late", "freeze", "freeze answer"}
 	if int(e) < len(names) {
 		return names[e]
 	}
@@ -83,6 +94,8 @@ type Injection struct {
 	seen   int            // calls that are meant
 	hits   int            // of those
 	tosses map[string]int // by client and operation
+	ended  bool
+	frozen []func() // goes on with each stopped call, in the order of their coming
 }
 
 // Hits returns how many calls were hit so far.
@@ -92,21 +105,36 @@ func (i *Injection) Hits() int {
 	return i.hits
 }
 
-// Remove ends the fault. Calls that it has hit are not helped by that. It may be
-// called twice.
+// Remove ends the fault. Frozen calls go on; other calls that it has hit are not
+// helped by that. It may be called twice.
 func (i *Injection) Remove() {
 	i.aws.mu.Lock()
-	defer i.aws.mu.Unlock()
 	i.aws.faults = slices.DeleteFunc(i.aws.faults, func(other *Injection) bool { return other == i })
+	i.aws.mu.Unlock()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.ended = true
+	frozen := i.frozen
+	i.frozen = nil
+	if len(frozen) > 0 {
+		go func() { // ends with the last call
+			for _, goOn := range frozen {
+				goOn()
+			}
+		}()
+	}
 }
 
-// Inject puts a fault in force until it is removed.
+// Inject puts a fault in force until it is removed, or its time is over.
 func (a *AWS) Inject(f Fault) *Injection {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.injected++
 	i := &Injection{aws: a, fault: f, id: a.injected, tosses: make(map[string]int)}
 	a.faults = append(a.faults, i)
+	if f.For > 0 {
+		time.AfterFunc(f.For, i.Remove)
+	}
 	return i
 }
 
@@ -161,7 +189,9 @@ var (
 func (i *Injection) apply(ctx context.Context, info wire.Info, codec wire.Codec, run func() wire.Answer) (wire.Answer, error) {
 	f := i.fault
 	if f.Effect == Late {
-		return late(ctx, f.Delay, run)
+		answer := make(chan wire.Answer, 1)
+		time.AfterFunc(f.Delay, func() { answer <- run() })
+		return await(ctx, answer)
 	}
 	if f.Delay > 0 {
 		if err := sleep(ctx, f.Delay); err != nil {
@@ -179,15 +209,34 @@ func (i *Injection) apply(ctx context.Context, info wire.Info, codec wire.Codec,
 	case Hang:
 		<-ctx.Done()
 		return wire.Answer{}, errors.Join(errHang, ctx.Err())
+	case Freeze:
+		answer := make(chan wire.Answer, 1)
+		i.freeze(func() { answer <- run() })
+		return await(ctx, answer)
+	case FreezeAnswer:
+		answer, ans := make(chan wire.Answer, 1), run()
+		i.freeze(func() { answer <- ans })
+		return await(ctx, answer)
 	default:
 		return run(), nil
 	}
 }
 
-// late carries a call out after d, whether its caller waits or not.
-func late(ctx context.Context, d time.Duration, run func() wire.Answer) (wire.Answer, error) {
-	answer := make(chan wire.Answer, 1)
-	time.AfterFunc(d, func() { answer <- run() })
+// freeze keeps goOn until the fault ends.
+func (i *Injection) freeze(goOn func()) {
+	i.mu.Lock()
+	if !i.ended {
+		i.frozen = append(i.frozen, goOn)
+		i.mu.Unlock()
+		return
+	}
+	i.mu.Unlock()
+	goOn()
+}
+
+// await returns the answer, unless the caller gives up before it comes. The channel
+// must have room for it.
+func await(ctx context.Context, answer <-chan wire.Answer) (wire.Answer, error) {
 	select {
 	case ans := <-answer:
 		return ans, nil
@@ -209,6 +258,10 @@ var refusals = map[string]struct {
 	"InternalServerError":                    {500, "", "Internal server error"},
 	"InternalFailure":                        {500, "", ""},
 	"ServiceUnavailable":                     {503, "", "Service unavailable"},
+	"ExpiredIteratorException":               {400, "", "Iterator expired."},
+	"ExpiredNextTokenException":              {400, "", "NextToken expired."},
+	"ResourceNotFoundException":              {400, "", "Requested resource not found"},
+	"ConditionalCheckFailedException":        {400, "", "The conditional request failed"},
 	"ValidationException":                    {400, "com.amazon.coral.validate#", "invalid"},
 	"UnrecognizedClientException":            {400, "com.amazon.coral.service#", "The security token included in the request is invalid."},
 	"ExpiredTokenException":                  {400, "com.amazon.coral.service#", "The security token included in the request is expired"},
