@@ -137,7 +137,8 @@ func (p *planner) uncovered() {
 }
 
 // decide finds out whether a shard descends from a leased one. Its listed
-// parents have been decided before.
+// parents have been decided before. With LATEST, nothing that has ended is read
+// for a shard that does not, but for what an expired parent's lease leads to.
 func (p *planner) decide(id string) {
 	if !p.isListed(id) {
 		return
@@ -148,7 +149,7 @@ func (p *planner) decide(id string) {
 	}
 	covered := func(parent string) bool { return p.descends[parent] || p.wanted[parent] }
 	if !slices.ContainsFunc(p.parents(id), covered) {
-		p.wanted[id] = p.initial != kcl.AtLatest
+		p.wanted[id] = p.orphanStart(id) != kcl.AtLatest
 		return
 	}
 	p.descends[id] = true
