@@ -185,14 +185,12 @@ func (c *choices) below(n int) int {
 
 func pick[T any](c *choices, from []T) T { return from[c.below(len(from))] }
 
-const (
-	maxMutilations = 4
-	maxGrowth      = 200_000 // bytes that copies of a node may come to
-)
+// maxGrowth is how many bytes copies of a node may come to.
+const maxGrowth = 200_000
 
 // mutilate changes a body in one to four places.
 func mutilate(root *node, c *choices) {
-	for range 1 + c.below(maxMutilations) {
+	for range pick(c, []int{1, 1, 1, 2, 2, 4}) {
 		all := root.all()
 		n := pick(c, all)
 		var parent *node
@@ -211,24 +209,24 @@ func mutilate(root *node, c *choices) {
 // no parent.
 func mutilateNode(n, parent *node, at int, all []*node, c *choices) {
 	named := parent != nil && parent.kind == '{'
-	switch c.below(10) {
-	case 0: // drop
+	switch c.below(16) {
+	case 0, 10: // drop
 		if parent != nil {
 			parent.kids = slices.Delete(parent.kids, at, at+1)
 			if named {
 				parent.names = slices.Delete(parent.names, at, at+1)
 			}
 		}
-	case 1: // give twice, or many times
+	case 1, 11, 12: // give twice, or many times
 		if parent != nil {
-			for range min(pick(c, []int{1, 1, 1, 1, 30, 1100}), 1+maxGrowth/len(n.appendJSON(nil))) {
+			for range min(pick(c, []int{1, 1, 1, 1, 1, 1, 30, 1100}), 1+maxGrowth/len(n.appendJSON(nil))) {
 				parent.kids = append(parent.kids, n.copy())
 				if named {
 					parent.names = append(parent.names, parent.names[at])
 				}
 			}
 		}
-	case 2: // retype
+	case 2, 13: // retype
 		*n = *pick(c, strangeNodes).copy()
 	case 3: // misname
 		if named {
@@ -246,7 +244,7 @@ func mutilateNode(n, parent *node, at int, all []*node, c *choices) {
 		if len(n.kids) > 0 {
 			*n = *pick(c, n.kids).copy()
 		}
-	case 6: // put another part of the body in its place
+	case 6, 14: // put another part of the body in its place
 		*n = *pick(c, all).copy()
 	case 7: // nest deep
 		deep := n.copy()
@@ -264,7 +262,7 @@ func mutilateNode(n, parent *node, at int, all []*node, c *choices) {
 		} else {
 			*n = node{text: "1" + strings.Repeat("0", pick(c, []int{18, 38, 400}))}
 		}
-	case 9: // misspell
+	case 9, 15: // misspell
 		if n.kind == '"' {
 			for range 1 + c.below(3) {
 				n.text = misspelt(n.text, c)
