@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,9 @@ import (
 	"github.com/go-kcl/kcl/workermetrics"
 )
 
-// reportEvery is how often consumers are asked whether they deliver.
-const reportEvery = time.Second
+// reportPause is the least time between two rounds of asking consumers whether
+// they deliver.
+const reportPause = time.Second
 
 // worker is a worker that has joined: its parts, and the consumers of the leases
 // it holds.
@@ -230,11 +232,16 @@ func (w *worker) serve() error {
 
 // watchConsumers has consumers that deliver nothing say so.
 func (w *worker) watchConsumers(ctx context.Context) {
-	for sleep(ctx, reportEvery) {
+	after := cmp.Or(w.cfg.LogWarningForTaskAfter, consumer.DefaultWarnAfter)
+	for pause := after; sleep(ctx, max(pause, reportPause)); {
 		now := time.Now()
+		again := now.Add(after) // for a consumer that begins now
 		for _, t := range w.list() {
-			t.consumer.Report(now)
+			if at := t.consumer.Report(now); at.Before(again) {
+				again = at
+			}
 		}
+		pause = again.Sub(now)
 	}
 }
 

@@ -51,8 +51,10 @@ type Source interface {
 	Status() retrieval.Status
 }
 
+// DefaultWarnAfter is what a Config's WarnAfter is by default.
+const DefaultWarnAfter = time.Minute
+
 const (
-	defaultWarnAfter   = time.Minute
 	defaultTaskBackoff = 500 * time.Millisecond
 	// leaveTimeout bounds the writes that give a lease up.
 	leaveTimeout = 5 * time.Second
@@ -101,7 +103,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if c.WarnAfter <= 0 {
-		c.WarnAfter = defaultWarnAfter
+		c.WarnAfter = DefaultWarnAfter
 	}
 	if c.TaskBackoff <= 0 {
 		c.TaskBackoff = defaultTaskBackoff

@@ -108,23 +108,22 @@ func (c *Consumer) failing(ctx context.Context, s State, what string, attempts i
 // Report speaks up when the shard has been delivering nothing for longer than
 // WarnAfter, because the processor or Kinesis does not answer or something
 // fails: by one line when that begins, and by the metric NotDelivering.Time,
-// in milliseconds, each WarnAfter as long as it lasts. Whoever runs consumers
-// calls it about once a second.
-func (c *Consumer) Report(now time.Time) {
+// in milliseconds, each WarnAfter as long as it lasts. again is the earliest
+// time at which there can be something to say again.
+func (c *Consumer) Report(now time.Time) (again time.Time) {
 	s := c.Status()
-	if !overdue(s, now, c.cfg.WarnAfter) {
-		return
+	due := overdueAt(s, now, c.cfg.WarnAfter)
+	if now.Before(due) {
+		return due
 	}
 	c.mu.Lock()
 	first := c.reported.Before(s.Since)
-	due := first || now.Sub(c.reported) >= c.cfg.WarnAfter
-	if due {
-		c.reported = now
+	if next := c.reported.Add(c.cfg.WarnAfter); !first && now.Before(next) {
+		c.mu.Unlock()
+		return next
 	}
+	c.reported = now
 	c.mu.Unlock()
-	if !due {
-		return
-	}
 	took := now.Sub(s.Since)
 	scope := metrics.Scope{Recorder: c.cfg.Metrics, Operation: "ProcessTask", Dimensions: c.dims}
 	scope.Add("NotDelivering.Time", float64(took)/float64(time.Millisecond), metrics.Milliseconds, metrics.Summary)
@@ -132,20 +131,22 @@ func (c *Consumer) Report(now time.Time) {
 		c.log.Warn("shard delivers nothing", "state", string(s.State), "waiting", s.Waiting,
 			"for", took.Round(time.Second).String(), "attempts", s.Attempts, "err", s.Err)
 	}
+	return now.Add(c.cfg.WarnAfter)
 }
 
-// overdue reports whether a shard in that state should have delivered long ago.
-// Waiting for parents or for new records may take days; what the failure policy
-// has stopped was told then.
-func overdue(s Status, now time.Time, after time.Duration) bool {
-	if now.Sub(s.Since) < after {
-		return false
-	}
+// overdueAt returns when a shard in that state should have delivered, which may
+// be long ago. Waiting for parents or for new records may take days, and what
+// the failure policy has stopped was told then: such a state is overdue no
+// earlier than one that might begin now.
+func overdueAt(s Status, now time.Time, after time.Duration) time.Time {
+	since := s.Since
 	switch s.State {
 	case StateWaiting, StateReading:
-		return s.Attempts > 0
+		if s.Attempts == 0 {
+			since = now
+		}
 	case StateNew, StateStopped, StateDone:
-		return false
+		since = now
 	}
-	return true
+	return since.Add(after)
 }

@@ -88,7 +88,9 @@ func TestOverdue(t *testing.T) {
 		"not started":                             {Status{State: StateNew, Since: long}, false},
 		"done":                                    {Status{State: StateDone, Since: long}, false},
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, overdue(tc.status, now, time.Minute)) })
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tc.want, !overdueAt(tc.status, now, time.Minute).After(now))
+		})
 	}
 }
 
@@ -107,6 +109,32 @@ func TestReport(t *testing.T) {
 		assert.Equal(t, []string{line, line}, s.log.took(), "one for each batch")
 		each := []float64{60_500, 120_500, 180_500, 240_500}
 		assert.Equal(t, slices.Concat(each, each), s.rec.Values("ProcessTask", "NotDelivering.Time"))
+	})
+}
+
+// Asked only when there can be something to say, it says all that and at once.
+func TestReportSaysWhenToAskAgain(t *testing.T) {
+	bubble(t, "", func(t *testing.T, s *stage) {
+		s.actor.onProcess = func(context.Context, *kcl.Batch) error { time.Sleep(150 * time.Second); return nil }
+		s.start()
+		asked := 0
+		ask := func(until time.Time) {
+			for time.Now().Before(until) {
+				again := s.c.Report(time.Now())
+				asked++
+				if !assert.True(t, again.After(time.Now())) {
+					return
+				}
+				time.Sleep(time.Until(again))
+			}
+		}
+		ask(time.Now().Add(10 * time.Minute))
+		s.deliver(batch(1, 2), batch(3, 4))
+		ask(time.Now().Add(10 * time.Minute))
+		line := "WARN shard delivers nothing state=processing"
+		assert.Equal(t, []string{line, line}, s.log.took(), "one for each batch")
+		assert.Equal(t, []float64{60_000, 120_000, 60_000, 120_000}, s.rec.Values("ProcessTask", "NotDelivering.Time"))
+		assert.LessOrEqual(t, asked, 30, "it need not be asked each second")
 	})
 }
 
