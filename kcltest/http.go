@@ -8,10 +8,10 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/google/uuid"
 
 	"github.com/go-kcl/kcl/internal/emu/wire"
 )
@@ -26,9 +26,8 @@ func credentials(accessKey string) aws.CredentialsProvider {
 // memoryClient carries requests to an AWS without a network. It works in the
 // caller's goroutine.
 type memoryClient struct {
-	aws   *AWS
-	name  string
-	calls atomic.Uint64
+	aws  *AWS
+	name string
 }
 
 // Do implements aws.HTTPClient.
@@ -38,7 +37,7 @@ func (c *memoryClient) Do(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.travel(ctx); err != nil {
+	if err := c.travel(ctx, r.Header.Get("X-Amz-Target"), body); err != nil {
 		return nil, err
 	}
 	ans, err := c.aws.serve(ctx, r, body, c.name)
@@ -61,17 +60,27 @@ func (c *memoryClient) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// travel waits for the latency of the client's next call. Its nanoseconds
-// differ by client and call, so that no two calls of a bubble arrive at one
-// instant, where only the Go scheduler would order them.
-func (c *memoryClient) travel(ctx context.Context) error {
+// travel waits for the latency of a call. It follows from the client, the call
+// and the time at which it is made, not from what other calls there are: those
+// made at one instant come in an order that only the Go scheduler knows. Its
+// nanoseconds differ, so that no two calls of a bubble arrive at one instant.
+func (c *memoryClient) travel(ctx context.Context, target string, body []byte) error {
 	mean := c.aws.opts.Latency
 	if mean <= 0 {
 		return ctx.Err()
 	}
 	h := fnv.New64a()
-	h.Write([]byte(c.name))
-	rng := rand.New(rand.NewPCG(c.aws.opts.Seed^h.Sum64(), c.calls.Add(1)))
+	h.Write([]byte(c.name + target))
+	sum := h.Sum64() ^ c.aws.opts.Seed
+	for i, part := range bytes.Split(body, []byte{'"'}) {
+		if i%2 == 0 || len(part) == 36 && uuid.Validate(string(part)) == nil {
+			continue // between strings, or random
+		}
+		h.Reset()
+		h.Write(part)
+		sum += h.Sum64() // in whatever order the SDK wrote a map
+	}
+	rng := rand.New(rand.NewPCG(sum, uint64(time.Now().UnixNano())))
 	return sleep(ctx, mean/2+time.Duration(rng.Int64N(int64(mean)+1)))
 }
 
