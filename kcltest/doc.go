@@ -33,9 +33,22 @@
 // reads, listings with every filter, quotas, retention. Not there: enhanced
 // fan-out.
 //
-// What goes wrong on AWS goes wrong here on demand: [AWS.Inject] has calls
-// throttled, refused, delayed, left without an answer, or carried out after
-// their caller has given up.
+// # What goes wrong
+//
+// What goes wrong on AWS goes wrong here on demand, for clients in memory and over
+// HTTP alike. [AWS.Inject] takes a [Fault], a plain value that says which calls of
+// which clients are hit, and what becomes of them:
+//
+//	throttling, 5xx, no permission     Refuse, with the Code
+//	iterators that expire              Refuse with ExpiredIteratorException, or five minutes in a bubble
+//	records trimmed before they are    24 hours in a bubble, the stream's retention
+//	  read
+//	slow and hanging calls             Slow, Hang
+//	a write whose answer is lost       LoseAnswer
+//	a client that is frozen            Freeze, FreezeAnswer, until the fault ends
+//	a call that lands late             Late
+//	a client that is cut off           Break or Hang for all of its calls, or those of one service
+//	reads and indexes that lag         Options.StaleReads, Options.IndexLag, [AWS.SetLag]
 //
 // Signatures are read but not verified: the access key id names the client, the
 // credential's scope the region.

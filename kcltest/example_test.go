@@ -18,7 +18,7 @@ import (
 
 // ordersOf returns an emulated AWS with a stream that holds records.
 func ordersOf(records ...string) *kcltest.AWS {
-	emulated := kcltest.New(kcltest.Options{})
+	emulated := kcltest.New(kcltest.Options{Delays: kcltest.NoDelays})
 	if err := emulated.CreateStream("orders", 2); err != nil {
 		panic(err)
 	}
