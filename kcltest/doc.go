@@ -41,14 +41,13 @@
 //
 //	throttling, 5xx, no permission     Refuse, with the Code
 //	iterators that expire              Refuse with ExpiredIteratorException, or five minutes in a bubble
-//	records trimmed before they are    24 hours in a bubble, the stream's retention
-//	  read
+//	records trimmed unread             24 hours in a bubble, or the stream's retention
 //	slow and hanging calls             Slow, Hang
 //	a write whose answer is lost       LoseAnswer
 //	a client that is frozen            Freeze, FreezeAnswer, until the fault ends
 //	a call that lands late             Late
 //	a client that is cut off           Break or Hang for all of its calls, or those of one service
-//	reads and indexes that lag         Options.StaleReads, Options.IndexLag, [AWS.SetLag]
+//	reads and indexes that lag         Options.StaleReads, Options.IndexLag, SetLag
 //
 // Signatures are read but not verified: the access key id names the client, the
 // credential's scope the region.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,7 +23,7 @@ import (
 
 // bill runs a worker until process, which is what is under test, calls stop.
 func bill(cfg aws.Config, process func(ctx context.Context, b *kcl.Batch, stop func()) error) {
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer stop()
 	worker, err := scheduler.New(scheduler.Config{
 		Application: "billing",
@@ -233,4 +234,41 @@ func TestFrozenWorkerOfAFleet(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What time brings about needs no fault in a bubble: here the first order is trimmed
+// before a worker comes, and the worker's iterators expire while its reads hang.
+func TestTrimmedRecordsAndExpiredIterators(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var expired atomic.Int64
+		emulated := kcltest.New(kcltest.Options{OnCall: func(c kcltest.Call) {
+			if c.Code == "ExpiredIteratorException" {
+				expired.Add(1)
+			}
+		}})
+		require.NoError(t, emulated.CreateStream("orders", 1))
+		producer := kinesis.NewFromConfig(emulated.Config("producer"))
+		put := func(data string) {
+			_, err := producer.PutRecord(t.Context(), &kinesis.PutRecordInput{StreamName: aws.String("orders"), PartitionKey: aws.String("customer 7"), Data: []byte(data)})
+			assert.NoError(t, err)
+		}
+		put("trimmed")
+		time.Sleep(25 * time.Hour)
+		put("an order")
+		var handled []string
+		bill(emulated.Config("worker"), func(_ context.Context, b *kcl.Batch, stop func()) error {
+			for _, r := range b.Records {
+				handled = append(handled, string(r.Data))
+			}
+			if len(handled) > 1 {
+				stop()
+				return nil
+			}
+			emulated.Inject(kcltest.Fault{Clients: []string{"worker"}, Operations: []string{"GetRecords"}, Effect: kcltest.Freeze, For: 6 * time.Minute})
+			put("another one")
+			return nil
+		})
+		assert.Equal(t, []string{"an order", "another one"}, handled)
+		assert.Positive(t, expired.Load())
+	})
 }
