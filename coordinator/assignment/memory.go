@@ -29,6 +29,7 @@ type sighting struct {
 	since                  time.Time // first look at this counter with this actual owner, or begin of this hand-off
 	handOff                time.Time // first look at the pending hand-off; zero if none is
 	fresh                  bool      // the counter was not seen to move since the owner changed or the hand-off began
+	renewed                bool      // the counter was seen to move under its present owner, no hand-off having begun since
 	untouched              bool      // the owner has not renewed it, for sure: the counter stands where the change of owner put it
 	expired                bool      // known to be expired since
 }
@@ -50,11 +51,11 @@ func (s sighting) next(l lease.Lease, now time.Time) sighting {
 	began := l.HandOffPending() && (s.owner != l.Owner || s.checkpointOwner != l.CheckpointOwner)
 	switch {
 	case first:
-		n.since, n.fresh, n.untouched, n.expired = now, false, false, false
+		n.since, n.fresh, n.renewed, n.untouched, n.expired = now, false, false, false, false
 	case began, l.ActualOwner() != s.actualOwner():
-		n.since, n.fresh, n.untouched, n.expired = now, true, l.Counter == s.counter+1, false
+		n.since, n.fresh, n.renewed, n.untouched, n.expired = now, true, false, l.Counter == s.counter+1, false
 	case l.Counter != s.counter:
-		n.since, n.fresh, n.untouched, n.expired = now, false, false, false
+		n.since, n.fresh, n.renewed, n.untouched, n.expired = now, false, true, false, false
 	}
 	switch {
 	case !l.HandOffPending():
@@ -178,7 +179,7 @@ func (m *memory) wrote(l lease.Lease, now time.Time) {
 	before := m.leases[l.Key]
 	s := before.next(l, now)
 	// An answer that was lost is seen late: the new owner may have renewed by then.
-	s.since, s.fresh, s.untouched, s.expired = now, true, l.Counter == before.counter+1, false
+	s.since, s.fresh, s.renewed, s.untouched, s.expired = now, true, false, l.Counter == before.counter+1, false
 	m.leases[l.Key] = s
 }
 
@@ -200,8 +201,10 @@ func (m *memory) state(l *lease.Lease, now time.Time, t timing) (st State, since
 		st = Abandoned
 	default:
 		st = Held
-		// Half the failover time is one and a half renewals.
-		movable = !s.fresh && now.Sub(s.since) <= t.failover/2
+		// Half the failover time is one and a half renewals. An owner that has not
+		// renewed yet may not have found the lease, and would not find it in a
+		// hand-off: it looks for leases that are its own.
+		movable = s.renewed && now.Sub(s.since) <= t.failover/2
 	}
 	return st, s.since, movable
 }

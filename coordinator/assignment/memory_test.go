@@ -168,10 +168,12 @@ func TestMovable(t *testing.T) {
 		return ok
 	}
 	m := newMemory()
-	assert.True(t, movable(&m, theLease("A", "", 1), 0), "first sight")
-	assert.True(t, movable(&m, theLease("A", "", 1), 5))
-	assert.False(t, movable(&m, theLease("A", "", 1), 5.001), "its owner may be dead")
-	assert.True(t, movable(&m, theLease("A", "", 2), 7))
+	assert.False(t, movable(&m, theLease("A", "", 0), 0), "first sight: it may have been assigned just now")
+	assert.False(t, movable(&m, theLease("A", "", 0), 1))
+	assert.True(t, movable(&m, theLease("A", "", 1), 2))
+	assert.True(t, movable(&m, theLease("A", "", 1), 7))
+	assert.False(t, movable(&m, theLease("A", "", 1), 7.001), "its owner may be dead")
+	assert.True(t, movable(&m, theLease("A", "", 2), 7.5))
 	assert.False(t, movable(&m, theLease("B", "", 3), 8), "its new owner may not have found it")
 	assert.True(t, movable(&m, theLease("B", "", 4), 9))
 	assert.False(t, movable(&m, lease.Lease{Key: "k", Owner: "B", Counter: 5, Checkpoint: kcl.ShardEnd}, 10))
