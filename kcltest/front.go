@@ -153,17 +153,18 @@ func (a *AWS) caller(h http.Header, client string) (c wire.Caller, service strin
 func (a *AWS) seal(c *wire.Call, ans wire.Answer, id requestID) wire.Answer {
 	h := ans.Header.Clone()
 	if h == nil {
-		h = make(http.Header)
+		h = make(http.Header, 3)
 	}
+	set := func(key, value string) { h[key] = []string{value} } // keys are canonical
 	if ans.ContentType != "" {
-		h.Set("Content-Type", ans.ContentType)
+		set("Content-Type", ans.ContentType)
 	}
 	if c.Service == serviceDynamoDB {
-		h.Set("X-Amzn-Requestid", id.dynamodb())
-		h.Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(ans.Body)), 10))
+		set("X-Amzn-Requestid", id.dynamodb())
+		set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(ans.Body)), 10))
 	} else {
-		h.Set("X-Amzn-Requestid", id.uuid())
-		h.Set("X-Amz-Id-2", id.extended())
+		set("X-Amzn-Requestid", id.uuid())
+		set("X-Amz-Id-2", id.extended())
 	}
 	ans.Header = h
 	return ans

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// errSyntax is for bytes that are no JSON, which a caller that decodes a whole
-// request has refused before.
+// errSyntax is for bytes that are no JSON, which whoever decodes a whole request
+// with encoding/json has refused before.
 var errSyntax = malformed("")
 
 // decoder reads one JSON text. It is written out, not left to reflection,
@@ -15,6 +15,9 @@ var errSyntax = malformed("")
 type decoder struct {
 	b []byte
 	i int
+	// strict refuses what it would pass over. Else the text has been checked to
+	// be JSON.
+	strict bool
 }
 
 // peek skips blanks and returns the next byte, 0 at the end.
@@ -170,6 +173,9 @@ func (d *decoder) truth() (bool, error) {
 
 // skip passes over one value of any type.
 func (d *decoder) skip() error {
+	if d.strict {
+		return errSyntax
+	}
 	level := 0
 	for {
 		switch c := d.peek(); c {

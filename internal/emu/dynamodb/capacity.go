@@ -1,5 +1,7 @@
 package dynamodb
 
+import "encoding/json"
+
 // Sizes of the units that capacity is counted in.
 const (
 	writeUnitBytes = 1 << 10
@@ -62,6 +64,14 @@ type consumedUnits struct {
 	CapacityUnits      float64 `json:"CapacityUnits"`
 	ReadCapacityUnits  float64 `json:"ReadCapacityUnits,omitempty"`
 	WriteCapacityUnits float64 `json:"WriteCapacityUnits,omitempty"`
+}
+
+func (c *consumed) appendJSON(dst []byte) []byte {
+	b, err := json.Marshal(c)
+	if err != nil {
+		panic("dynamodb: consumed capacity does not encode: " + err.Error())
+	}
+	return append(dst, b...)
 }
 
 // detail is how much a request wants to know of consumed capacity.

@@ -21,6 +21,14 @@ type foundItem struct {
 	ConsumedCapacity *consumed  `json:",omitempty"`
 }
 
+// appendJSON implements [appender].
+func (f foundItem) appendJSON(dst []byte) []byte {
+	if f.Item == nil {
+		return appendAnswer(dst, "", nil, f.ConsumedCapacity)
+	}
+	return appendAnswer(dst, "Item", *f.Item, f.ConsumedCapacity)
+}
+
 func (r *getItem) tables() []string { return named(r.TableName) }
 
 func (r *getItem) compile() (plan, error) {

@@ -1,7 +1,6 @@
 package dynamodb
 
 import (
-	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
@@ -159,11 +158,7 @@ func (a pageAnswer) appendJSON(dst []byte) []byte {
 		dst = a.next.AppendJSON(append(dst, `,"LastEvaluatedKey":`...))
 	}
 	if a.consumed != nil {
-		b, err := json.Marshal(a.consumed)
-		if err != nil {
-			panic("dynamodb: consumed capacity does not encode: " + err.Error())
-		}
-		dst = append(append(dst, `,"ConsumedCapacity":`...), b...)
+		dst = a.consumed.appendJSON(append(dst, `,"ConsumedCapacity":`...))
 	}
 	return append(dst, '}')
 }

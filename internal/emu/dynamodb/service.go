@@ -1,7 +1,6 @@
 package dynamodb
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -86,8 +85,8 @@ type plan struct {
 // emptyBody is an answer without even a {}.
 type emptyBody struct{}
 
-// appender is an answer that encodes itself, for speed: a page of items, which
-// encoding/json would read through once more.
+// appender is an answer that encodes itself, for speed: encoding/json would read
+// its items through once more.
 type appender interface {
 	appendJSON(dst []byte) []byte
 }
@@ -101,37 +100,37 @@ type view struct {
 	conflicts []bool // by touch; nil when none was asked about
 }
 
-var operations = map[string]func() request{
-	"BatchGetItem":              func() request { return new(batchGetItem) },
-	"BatchWriteItem":            func() request { return new(batchWriteItem) },
-	"CreateTable":               func() request { return new(createTable) },
-	"DeleteItem":                func() request { return new(deleteItem) },
-	"DeleteTable":               func() request { return new(deleteTable) },
-	"DescribeContinuousBackups": func() request { return new(describeContinuousBackups) },
-	"DescribeTable":             func() request { return new(describeTable) },
-	"GetItem":                   func() request { return new(getItem) },
-	"ListTables":                func() request { return new(listTables) },
-	"ListTagsOfResource":        func() request { return new(listTagsOfResource) },
-	"PutItem":                   func() request { return new(putItem) },
-	"Query":                     func() request { return new(query) },
-	"Scan":                      func() request { return new(scan) },
-	"TagResource":               func() request { return new(tagResource) },
-	"TransactGetItems":          func() request { return new(transactGetItems) },
-	"TransactWriteItems":        func() request { return new(transactWriteItems) },
-	"UntagResource":             func() request { return new(untagResource) },
-	"UpdateContinuousBackups":   func() request { return new(updateContinuousBackups) },
-	"UpdateItem":                func() request { return new(updateItem) },
-	"UpdateTable":               func() request { return new(updateTable) },
+var operations = map[string]operation{
+	"BatchGetItem":              of[batchGetItem](),
+	"BatchWriteItem":            of[batchWriteItem](),
+	"CreateTable":               of[createTable](),
+	"DeleteItem":                of[deleteItem](),
+	"DeleteTable":               of[deleteTable](),
+	"DescribeContinuousBackups": of[describeContinuousBackups](),
+	"DescribeTable":             of[describeTable](),
+	"GetItem":                   of[getItem](),
+	"ListTables":                of[listTables](),
+	"ListTagsOfResource":        of[listTagsOfResource](),
+	"PutItem":                   of[putItem](),
+	"Query":                     of[query](),
+	"Scan":                      of[scan](),
+	"TagResource":               of[tagResource](),
+	"TransactGetItems":          of[transactGetItems](),
+	"TransactWriteItems":        of[transactWriteItems](),
+	"UntagResource":             of[untagResource](),
+	"UpdateContinuousBackups":   of[updateContinuousBackups](),
+	"UpdateItem":                of[updateItem](),
+	"UpdateTable":               of[updateTable](),
 }
 
 // Prepare implements [wire.Service].
 func (s *Service) Prepare(call *wire.Call) wire.Prepared {
-	newRequest, ok := operations[call.Operation]
+	op, ok := operations[call.Operation]
 	if !ok {
 		return wire.Prepared{Run: func() wire.Answer { return unknownOperation().Answer(call.Codec) }}
 	}
-	req := newRequest()
-	if err := json.Unmarshal(call.Body, req); err != nil {
+	req, err := op.decode(call.Body)
+	if err != nil {
 		return wire.Prepared{Run: func() wire.Answer { return decodeError(err).Answer(call.Codec) }}
 	}
 	var names []string

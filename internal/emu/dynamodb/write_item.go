@@ -22,8 +22,33 @@ func tellOld(member *string) bool { return member != nil && *member == "ALL_OLD"
 
 // writeAnswer is the answer to a write of one item.
 type writeAnswer struct {
-	Attributes       attr.Item `json:",omitempty"`
-	ConsumedCapacity *consumed `json:",omitempty"`
+	Attributes       attr.Item // left out when empty
+	ConsumedCapacity *consumed
+}
+
+// appendJSON implements [appender].
+func (a writeAnswer) appendJSON(dst []byte) []byte {
+	if len(a.Attributes) == 0 {
+		return appendAnswer(dst, "", nil, a.ConsumedCapacity)
+	}
+	return appendAnswer(dst, "Attributes", a.Attributes, a.ConsumedCapacity)
+}
+
+// appendAnswer appends an answer of an item, unless its member is "", and of the
+// capacity consumed, unless it is nil.
+func appendAnswer(dst []byte, member string, item attr.Item, c *consumed) []byte {
+	dst = append(dst, '{')
+	if member != "" {
+		dst = append(append(append(dst, '"'), member...), `":`...)
+		dst = item.AppendJSON(dst)
+		if c != nil {
+			dst = append(dst, ',')
+		}
+	}
+	if c != nil {
+		dst = c.appendJSON(append(dst, `"ConsumedCapacity":`...))
+	}
+	return append(dst, '}')
 }
 
 // compile checks what the three writes have in common, up to the table. item is

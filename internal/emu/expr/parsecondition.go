@@ -92,52 +92,58 @@ func (p *parser) comparison() phrase {
 	first := p.phrase()
 	switch {
 	case p.tok.kind == tokSign && mirrored[p.tok.text] != "":
-		left := p.operandOf(first)
-		op := p.advance().text
-		p.countOperator()
-		right := p.operandOf(p.phrase())
-		p.distinct(op, left, right)
-		if op != "=" && op != "<>" {
-			p.ordered(op, left, right)
-		}
-		p.settle()
-		return phrase{node: comparison{op, left, right}}
-
+		first = phrase{node: p.compare(p.operandOf(first))}
 	case p.tok.isWord("BETWEEN"):
-		n := between{operand: p.operandOf(first)}
-		p.advance()
-		p.countOperator()
-		n.low = p.operandOf(p.phrase())
-		if !p.acceptWord("AND") {
-			p.fail()
-		}
-		n.high = p.operandOf(p.phrase())
-		p.ordered("BETWEEN", n.operand, n.low, n.high)
-		p.bounds(n.low, n.high)
-		p.settle()
-		return phrase{node: n}
-
+		first = phrase{node: p.between(p.operandOf(first))}
 	case p.tok.isWord("IN"):
-		n := in{operand: p.operandOf(first)}
-		p.advance()
-		p.countOperator()
-		p.expect("(")
-		for p.syntax == "" {
-			n.list = append(n.list, p.operandOf(p.phrase()))
-			if !p.accept(",") {
-				break
-			}
-		}
-		p.expect(")")
-		if count := len(n.list) + 1; count > maxInOperands {
-			p.note(wrongCount, "The IN operator is provided with too many operands; number of operands: "+strconv.Itoa(count))
-		}
-		p.distinct("IN", n.operand, n.list...)
-		p.settle()
-		return phrase{node: n}
+		first = phrase{node: p.in(p.operandOf(first))}
 	}
 	p.settle()
 	return first
+}
+
+func (p *parser) compare(left operand) node {
+	op := p.advance().text
+	p.countOperator()
+	right := p.operandOf(p.phrase())
+	p.distinct(op, left, right)
+	if op != "=" && op != "<>" {
+		p.ordered(op, left, right)
+	}
+	return comparison{op, left, right}
+}
+
+func (p *parser) between(o operand) node {
+	n := between{operand: o}
+	p.advance()
+	p.countOperator()
+	n.low = p.operandOf(p.phrase())
+	if !p.acceptWord("AND") {
+		p.fail()
+	}
+	n.high = p.operandOf(p.phrase())
+	p.ordered("BETWEEN", n.operand, n.low, n.high)
+	p.bounds(n.low, n.high)
+	return n
+}
+
+func (p *parser) in(o operand) node {
+	n := in{operand: o}
+	p.advance()
+	p.countOperator()
+	p.expect("(")
+	for p.syntax == "" {
+		n.list = append(n.list, p.operandOf(p.phrase()))
+		if !p.accept(",") {
+			break
+		}
+	}
+	p.expect(")")
+	if count := len(n.list) + 1; count > maxInOperands {
+		p.note(wrongCount, "The IN operator is provided with too many operands; number of operands: "+strconv.Itoa(count))
+	}
+	p.distinct("IN", n.operand, n.list...)
+	return n
 }
 
 // phrase parses a path, a value, a function, or anything in brackets.
