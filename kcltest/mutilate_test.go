@@ -215,6 +215,9 @@ func (w *mutilatedWorld) state(service string) string {
 	if service == "dynamodb" {
 		require.NoError(w, w.DumpTables(&b))
 		for _, name := range w.ok("ListTables", `{}`)["TableNames"].([]any) {
+			for _, index := range w.indexes(name.(string)) {
+				fmt.Fprintln(&b, w.ok("Scan", fmt.Sprintf(`{"TableName":%q,"IndexName":%q}`, name, index)))
+			}
 			fmt.Fprintln(&b, w.ok("DescribeContinuousBackups", fmt.Sprintf(`{"TableName":%q}`, name)),
 				w.ok("ListTagsOfResource", fmt.Sprintf(`{"ResourceArn":"arn:aws:dynamodb:us-east-1:123456789012:table/%s"}`, name)))
 		}
@@ -225,6 +228,27 @@ func (w *mutilatedWorld) state(service string) string {
 		fmt.Fprintln(&b, w.ok("DescribeStreamSummary", in), w.ok("ListShards", in), w.ok("ListTagsForStream", in), w.Shards(name.(string)))
 	}
 	return b.String()
+}
+
+// indexes are the names of a table's indexes.
+func (w *mutilatedWorld) indexes(table string) (names []string) {
+	list, _ := w.ok("DescribeTable", fmt.Sprintf(`{"TableName":%q}`, table))["Table"].(map[string]any)["GlobalSecondaryIndexes"].([]any)
+	for _, x := range list {
+		names = append(names, x.(map[string]any)["IndexName"].(string))
+	}
+	return names
+}
+
+// loads fails unless the tables are such as could have been made by whole requests.
+func (w *mutilatedWorld) loads(after string) {
+	w.Helper()
+	var stored, loaded bytes.Buffer
+	require.NoError(w, w.DumpTables(&stored))
+	other := kcltest.New(kcltest.Options{})
+	if assert.NoError(w, other.LoadTables(bytes.NewReader(stored.Bytes())), after) {
+		require.NoError(w, other.DumpTables(&loaded))
+		assert.Equal(w, stored.String(), loaded.String(), after)
+	}
 }
 
 // try sends a request, changed as the choices say.
@@ -272,6 +296,7 @@ func (w *mutilatedWorld) try(r mutilated, asCBOR bool, c choices) {
 	} else {
 		time.Sleep(2 * time.Second) // until what it began is done
 		w.before[service] = ""
+		w.loads(shown)
 	}
 	if w.Failed() {
 		w.FailNow()
