@@ -21,6 +21,18 @@ type sighting struct {
 	at time.Time // after the read that first showed the version
 }
 
+// next returns the sighting after a read, or a refused write, that showed this
+// at now.
+func (s sighting) next(item lock, found bool, now time.Time) sighting {
+	switch {
+	case !found || item.released:
+		return sighting{}
+	case item.version != s.version:
+		return sighting{lock: item, at: now}
+	}
+	return s
+}
+
 // outlived reports whether the owner has been silent for longer than its item
 // allows.
 func (s sighting) outlived(now time.Time) bool { return now.Sub(s.at) > s.duration }
@@ -31,6 +43,19 @@ type own struct{ known, unsure string }
 
 func (o own) has(l lock, worker string) bool {
 	return l.owner == worker && (l.version == o.known || l.version == o.unsure)
+}
+
+// renewed returns what o becomes by the answer to a renewal that wrote the version
+// unsure, and whether to renew again: the item carries one of the versions, by a
+// write that is only now known to have landed.
+func (o own) renewed(ans answer, worker string) (next own, again bool) {
+	switch {
+	case ans.done:
+		return own{known: o.unsure}, false
+	case !ans.found || !o.has(ans.old, worker):
+		return own{}, false
+	}
+	return own{known: ans.old.version}, true
 }
 
 // next decides on the item read last.

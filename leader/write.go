@@ -75,17 +75,13 @@ func (r *run) renew(ctx context.Context, deadline time.Time) (from reading, rene
 		r.own.unsure = l.version
 		from = read()
 		ans, err := r.table.renew(ctx, l, r.own.known)
-		switch {
-		case err != nil:
+		if err != nil {
 			return from, false, err
-		case ans.done:
-			r.own = own{known: l.version}
-			return from, true, nil
-		case !ans.found || !r.own.has(ans.old, r.cfg.Worker):
-			r.own = own{}
-			return from, false, nil
 		}
-		r.own = own{known: ans.old.version}
+		again := false
+		if r.own, again = r.own.renewed(ans, r.cfg.Worker); !again {
+			return from, ans.done, nil
+		}
 	}
 	return from, false, errUnsettled
 }
@@ -118,12 +114,7 @@ func (r *run) beginTerm(from reading) {
 // sight remembers what a read, or a refused write, showed at now, and tells who
 // waits for it.
 func (r *run) sight(item lock, found bool, now time.Time) {
-	switch {
-	case !found || item.released:
-		r.sighting = sighting{}
-	case item.version != r.sighting.version:
-		r.sighting = sighting{lock: item, at: now}
-	}
+	r.sighting = r.sighting.next(item, found, now)
 	s := Sighting{}
 	if r.sighting.version != "" {
 		s = Sighting{Leader: item.owner, Duration: item.duration, Since: r.sighting.at, Last: now}
