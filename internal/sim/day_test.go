@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"math/big"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
@@ -30,6 +32,9 @@ type stretch struct {
 	putEvery        time.Duration
 	change          func(*scheduler.Config)
 }
+
+// unsigned spares a fleet the signing of its calls, which nobody checks here.
+func unsigned(c *scheduler.Config) { c.AWS.Credentials = aws.AnonymousCredentials{} }
 
 // slow are settings for a fleet that may take its time.
 func slow(c *scheduler.Config) {
@@ -58,10 +63,16 @@ func TestHour(t *testing.T) {
 }
 
 func (s stretch) run(t *testing.T) {
+	if *fullDay {
+		// No two goroutines of a bubble have work at one instant, but other
+		// processors would look for some.
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+		defer debug.SetGCPercent(debug.SetGCPercent(400))
+	}
 	real := time.Now()
 	inBed(t, 1, s.shards, kcltest.Options{Latency: 5 * time.Millisecond}, func(b *bed) {
 		for i := range s.workers {
-			b.start(fmt.Sprintf("worker-%02d", i), s.change)
+			b.start(fmt.Sprintf("worker-%02d", i), unsigned, s.change)
 		}
 		stop := b.produceSlowly(s.shards, s.putEvery)
 		b.until(10*time.Minute, "an even spread", func() bool { time.Sleep(time.Second); return b.spread() <= 1 })
@@ -79,13 +90,64 @@ func (s stretch) run(t *testing.T) {
 		}
 		repeated := b.requireAll()
 		assert.Zero(t, repeated, "nothing went wrong, so nothing is repeated")
-		calls := 0
-		for _, c := range b.aws.Calls() {
-			calls += c.Calls
-		}
-		b.t.Logf("%v of %d workers and %d shards: %d calls, %d records", s.lasts, s.workers, s.shards, calls, len(b.deliveries))
+		calls := b.callsByOperation()
+		b.t.Logf("%v of %d workers and %d shards: %d records, %d calls %v", s.lasts, s.workers, s.shards, len(b.deliveries), sum(calls), calls)
 	})
 	t.Logf("in %v", time.Since(real).Round(time.Millisecond))
+}
+
+// A fleet at rest makes the calls that its settings ask for, and no others. What
+// a lease and a worker may cost is in config-metrics-operations 9.5.
+func TestCallsOfAFleetAtRest(t *testing.T) {
+	const workers, shards, minutes = 3, 6, 10
+	type perMinute struct{ reads, renewals, discoveries, scans float64 }
+	for name, tc := range map[string]struct {
+		change func(*scheduler.Config)
+		perMinute
+	}{
+		"as it comes": {func(*scheduler.Config) {}, perMinute{reads: 40, renewals: 18.2, discoveries: 30, scans: 30}},
+		"slow":        {slow, perMinute{reads: 1, renewals: 0.61, discoveries: 2.01, scans: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, 1, shards, kcltest.Options{Latency: 5 * time.Millisecond}, func(b *bed) {
+				for i := range workers {
+					b.start(fmt.Sprintf("worker-%02d", i), unsigned, tc.change)
+				}
+				b.until(10*time.Minute, "an even spread", func() bool { time.Sleep(time.Second); return b.spread() <= 1 })
+				time.Sleep(5 * time.Minute)
+				b.aws.ResetCalls()
+				time.Sleep(minutes * time.Minute)
+
+				calls := b.callsByOperation()
+				for operation, most := range map[string]float64{
+					"GetRecords": shards * tc.reads,
+					"UpdateItem": shards*tc.renewals + workers*2 + 6, // the workers' rows, the leader's lock
+					"GetItem":    (workers - 1) * 6,                  // of that lock
+					"Query":      workers * tc.discoveries,
+					"Scan":       tc.scans,
+				} {
+					assert.LessOrEqual(b.t, float64(calls[operation]), minutes*most+workers, operation)
+					delete(calls, operation)
+				}
+				assert.Empty(b.t, calls)
+			})
+		})
+	}
+}
+
+func (b *bed) callsByOperation() map[string]int {
+	calls := make(map[string]int)
+	for _, c := range b.aws.Calls() {
+		calls[c.Operation] += c.Calls
+	}
+	return calls
+}
+
+func sum(counts map[string]int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
 }
 
 // produceSlowly puts so many records now and then.
@@ -153,16 +215,23 @@ func (b *bed) openShards() []types.Shard {
 	return out.Shards
 }
 
+// seen is what was delivered of a shard.
+type seen struct {
+	order map[string]int // of first deliveries, by sequence number
+	last  kcl.Position
+}
+
+func (s *seen) delivered(number string) bool {
+	_, ok := s.order[number]
+	return ok
+}
+
 // requireAll checks that every record the stream holds was delivered, first
 // deliveries in order and after the parents'; it returns how many were repeated.
 func (b *bed) requireAll() (repeated int) {
 	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	type seen struct {
-		order map[string]int // first deliveries
-		last  kcl.Position
-	}
 	shards := make(map[string]*seen)
 	for i, d := range b.deliveries {
 		s := shards[d.shard]
@@ -174,7 +243,9 @@ func (b *bed) requireAll() (repeated int) {
 			repeated++
 			continue
 		}
-		require.Positive(b.t, d.position.Compare(s.last), "shard %s: %s after %s", d.shard, d.position, s.last)
+		if d.position.Compare(s.last) <= 0 {
+			require.Failf(b.t, "out of order", "shard %s: %s after %s", d.shard, d.position, s.last)
+		}
 		s.order[d.position.SequenceNumber], s.last = i, d.position
 	}
 	span := func(id string) (first, last int) {
@@ -188,8 +259,9 @@ func (b *bed) requireAll() (repeated int) {
 	}
 	for _, s := range b.aws.Shards(simStream) {
 		for _, r := range s.Records {
-			require.NotNil(b.t, shards[s.ID], "shard %s was never delivered", s.ID)
-			require.Contains(b.t, shards[s.ID].order, r.SequenceNumber, "shard %s", s.ID)
+			if d := shards[s.ID]; d == nil || !d.delivered(r.SequenceNumber) {
+				require.Failf(b.t, "never delivered", "%s of shard %s", r.SequenceNumber, s.ID)
+			}
 		}
 		first, _ := span(s.ID)
 		for _, p := range s.Parents {
