@@ -139,7 +139,7 @@ func kinesisLocal(t *testing.T) target {
 	cmd.Dir = filepath.Dir(main) // where it looks for its certificate
 	cmd.Env = append(os.Environ(), "KINESIS_MOCK_PLAIN_PORT="+port, "KINESIS_MOCK_TLS_PORT=0", "LOAD_DATA_IF_EXISTS=false",
 		// Long enough for a case to meet these states on a busy machine.
-		"CREATE_STREAM_DURATION=1500ms", "DELETE_STREAM_DURATION=1s", "SPLIT_SHARD_DURATION=1s", "MERGE_SHARDS_DURATION=1s", "UPDATE_SHARD_COUNT_DURATION=1s", "UPDATE_STREAM_MODE_DURATION=1s",
+		"CREATE_STREAM_DURATION=1500ms", "DELETE_STREAM_DURATION=2s", "SPLIT_SHARD_DURATION=1s", "MERGE_SHARDS_DURATION=1s", "UPDATE_SHARD_COUNT_DURATION=1s", "UPDATE_STREAM_MODE_DURATION=4s",
 		"SHARD_LIMIT=100000", "ON_DEMAND_STREAM_COUNT_LIMIT=100", "LOG_LEVEL=ERROR")
 	return serve(t, target{name: "kinesis-local", kinesis: true}, port, cmd)
 }
