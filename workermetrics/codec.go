@@ -3,7 +3,9 @@ package workermetrics
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -114,8 +116,8 @@ func decodeLists[T any](v types.AttributeValue, element func(types.AttributeValu
 		return nil, errWrongType
 	}
 	out := make(map[string][]T, len(m.Value))
-	for name, v := range m.Value {
-		l, ok := v.(*list)
+	for _, name := range slices.Sorted(maps.Keys(m.Value)) { // so that a fault is told of in the same words each time
+		l, ok := m.Value[name].(*list)
 		if !ok {
 			return nil, fmt.Errorf("metric %s %w", name, errWrongType)
 		}
