@@ -1,5 +1,6 @@
 // Package testbed is what the tests of several packages work with: a table and
-// an operator's hand on it, what was logged, and what was measured.
+// an operator's hand on it, items as nobody should write them, what was logged,
+// and what was measured.
 package testbed
 
 import (
