@@ -33,7 +33,7 @@ type memoryClient struct {
 // Do implements aws.HTTPClient.
 func (c *memoryClient) Do(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
-	body, err := readBody(r.Body)
+	body, err := readBody(r)
 	if err != nil {
 		return nil, err
 	}
@@ -95,12 +95,14 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func readBody(r io.ReadCloser) ([]byte, error) {
-	if r == nil {
+func readBody(r *http.Request) ([]byte, error) {
+	if r.Body == nil {
 		return nil, nil
 	}
-	b, err := io.ReadAll(io.LimitReader(r, maxBody+1))
-	return b, errors.Join(err, r.Close())
+	var b bytes.Buffer
+	b.Grow(int(min(max(r.ContentLength, 0), maxBody)) + bytes.MinRead)
+	_, err := b.ReadFrom(io.LimitReader(r.Body, maxBody+1))
+	return b.Bytes(), errors.Join(err, r.Body.Close())
 }
 
 // Handler returns the services as an http.Handler, for a server of the caller's
@@ -118,7 +120,7 @@ func (a *AWS) Server() *http.Server {
 }
 
 func (a *AWS) handle(w http.ResponseWriter, r *http.Request) {
-	body, err := readBody(r.Body)
+	body, err := readBody(r)
 	if err != nil {
 		panic(http.ErrAbortHandler) // the request broke off: there is nothing to answer
 	}
