@@ -28,6 +28,7 @@ import (
 const (
 	simStream = "orders"
 	simApp    = "orders-app"
+	observer  = "observer" // the name of a client that is the test's own
 )
 
 // bed is an emulated AWS with a stream and a fleet, in a bubble.
@@ -56,6 +57,7 @@ type worker struct {
 	*scheduler.Scheduler
 	id     string // of the process, which a later one of the same name does not have
 	name   string
+	ctx    context.Context
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error
@@ -77,6 +79,14 @@ func inBed(t *testing.T, seed uint64, shards int, o kcltest.Options, f func(b *b
 // start runs a worker whose configuration is the default, changed by change.
 func (b *bed) start(name string, change ...func(*scheduler.Config)) *worker {
 	b.t.Helper()
+	w := b.add(name, change...)
+	w.run()
+	return w
+}
+
+// add makes a worker that does not run yet.
+func (b *bed) add(name string, change ...func(*scheduler.Config)) *worker {
+	b.t.Helper()
 	b.mu.Lock()
 	w := &worker{name: name, id: fmt.Sprintf("%s#%d", name, len(b.workers)), done: make(chan struct{})}
 	b.workers = append(b.workers, w)
@@ -95,13 +105,15 @@ func (b *bed) start(name string, change ...func(*scheduler.Config)) *worker {
 	s, err := scheduler.New(c)
 	require.NoError(b.t, err)
 	w.Scheduler = s
-	var ctx context.Context
-	ctx, w.cancel = context.WithCancel(context.Background())
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	return w
+}
+
+func (w *worker) run() {
 	go func() {
 		defer close(w.done)
-		w.err = s.Run(ctx)
+		w.err = w.Run(w.ctx)
 	}()
-	return w
 }
 
 func (b *bed) note(worker string, batch *kcl.Batch) {
@@ -184,7 +196,7 @@ func (c atOnce) Do(r *http.Request) (*http.Response, error) {
 }
 
 func (b *bed) config() aws.Config {
-	c := b.aws.Config("observer")
+	c := b.aws.Config(observer)
 	c.HTTPClient = atOnce{b.aws.Handler()}
 	return c
 }

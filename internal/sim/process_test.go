@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/go-kcl/kcl/scheduler"
+)
+
+// process is one run of a worker, that can be frozen and killed.
+type process struct {
+	*worker
+	play     *play
+	temper   string // what its processors do about checkpoints
+	settings scheduler.Config
+
+	dead    atomic.Bool
+	stopped atomic.Bool                   // a stop was asked for
+	parked  atomic.Bool                   // a shard of it was stopped by the policy
+	gate    atomic.Pointer[chan struct{}] // nil unless frozen
+	trouble atomic.Int64                  // when a fault befell it last, in Unix nanoseconds
+	frozen  atomic.Int64                  // when it was frozen last
+}
+
+func (p *process) freeze(d time.Duration) {
+	g := make(chan struct{})
+	if p.gate.CompareAndSwap(nil, &g) {
+		time.AfterFunc(d, p.unfreeze)
+	}
+}
+
+func (p *process) unfreeze() {
+	if g := p.gate.Swap(nil); g != nil {
+		close(*g)
+	}
+}
+
+// thaw waits for as long as the process is frozen.
+func (p *process) thaw() {
+	for g := p.gate.Load(); g != nil; g = p.gate.Load() {
+		<-*g
+		p.hurt()
+		p.frozen.Store(time.Now().UnixNano())
+	}
+}
+
+// hurt notes that a fault befalls the process.
+func (p *process) hurt() { p.trouble.Store(time.Now().UnixNano()) }
+
+// sound reports whether no fault befell the process for a minute, awake whether
+// it was not frozen for as long.
+func (p *process) sound() bool { return time.Since(time.Unix(0, p.trouble.Load())) > time.Minute }
+func (p *process) awake() bool { return time.Since(time.Unix(0, p.frozen.Load())) > time.Minute }
+
+// kill ends the process at once: nothing that it does from now on reaches
+// anybody, but for the calls that are under way.
+func (p *process) kill() {
+	p.dead.Store(true)
+	p.unfreeze()
+	p.play.loose.Go(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = p.Shutdown(ctx)
+	})
+}
+
+// attempt is one try of a call, as it leaves a process.
+type attempt struct {
+	p     *process
+	start time.Time
+	key   string // of the item that it names
+}
+
+type attemptKey struct{}
+
+// boundary is where a process ends and the network begins.
+type boundary struct {
+	p    *process
+	next aws.HTTPClient
+}
+
+var errDead = errors.New("the process is dead")
+
+// flight is how long a call of a process that was killed may still be under way.
+const flight = time.Second
+
+func (b boundary) Do(r *http.Request) (*http.Response, error) {
+	b.p.thaw()
+	if b.p.dead.Load() {
+		return nil, errDead
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	var in struct {
+		Key, Item map[string]struct{ S string }
+	}
+	_ = json.Unmarshal(body, &in) // Kinesis has no such thing
+	a := attempt{b.p, time.Now(), in.Key["leaseKey"].S + in.Item["leaseKey"].S}
+
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	defer context.AfterFunc(r.Context(), func() {
+		if b.p.dead.Load() {
+			time.AfterFunc(flight, cancel)
+			return
+		}
+		cancel()
+	})()
+	r = r.WithContext(context.WithValue(ctx, attemptKey{}, a))
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	resp, err := b.next.Do(r)
+	b.p.thaw()
+	if b.p.dead.Load() {
+		return nil, errDead
+	}
+	if err != nil || resp.StatusCode >= 400 && !conditionFailed(resp) || time.Since(a.start) > time.Second {
+		b.p.hurt()
+	}
+	return resp, err
+}
+
+// conditionFailed reports whether a refusal is part of life.
+func conditionFailed(resp *http.Response) bool {
+	body, err := io.ReadAll(resp.Body)
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return err == nil && bytes.Contains(body, []byte("ConditionalCheckFailedException"))
+}
