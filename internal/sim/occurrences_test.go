@@ -195,8 +195,14 @@ func giveBirth(p *play, e event, _ *rand.Rand) string {
 	p.world.remove()
 	p.tell("the stream is deleted")
 	time.Sleep(e.lasts)
-	if !p.wait(soundTable, 10*time.Minute, "the leases of the deleted stream to be gone", func() bool { p.reap(); return len(p.table()) == 0 }) {
+	if !p.wait(soundTable, 10*time.Minute, "the leases of the deleted stream to be gone", func() bool {
+		p.reap()
+		return len(p.table()) == 0 || len(p.up()) == 0
+	}) {
 		return ""
+	}
+	for _, l := range p.table() { // nobody is left to delete them, and none can start: an operator must
+		require.NoError(p.t, p.book.eyes.Delete(p.t.Context(), l.Key))
 	}
 	p.book.turn()
 	p.world.create(p.shards)
