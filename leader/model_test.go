@@ -32,6 +32,7 @@ type modelWorld struct {
 	calm  bool // no more faults
 
 	versions int
+	refused  int // writes
 }
 
 type landing struct {
@@ -50,7 +51,7 @@ type modelProcess struct {
 	slept     time.Duration
 	wallOff   time.Duration
 	sleepTill time.Time
-	stopped   bool
+	cutTill   time.Time // no call of it comes through
 
 	own      own
 	sighting sighting
@@ -80,7 +81,7 @@ func (p *modelProcess) stands() standing {
 
 // acts reports whether the process does a leader's work at this moment.
 func (p *modelProcess) acts() bool {
-	return p.leading && !p.stopped && !p.suspended() && p.stands() == certain
+	return p.leading && !p.suspended() && p.stands() == certain
 }
 
 func (p *modelProcess) suspended() bool { return p.w.now.Before(p.sleepTill) }
@@ -93,7 +94,10 @@ func (p *modelProcess) ask(patience time.Duration, do func(), then func(failed b
 		return time.Duration(rapid.IntRange(0, most).Draw(p.w.t, what)) * modelTick
 	}
 	fate := 0
-	if !p.w.calm {
+	switch {
+	case p.w.now.Before(p.cutTill):
+		fate = 6
+	case !p.w.calm:
 		fate = rapid.IntRange(0, 9).Draw(p.w.t, "fate of the call")
 	}
 	arrives := p.w.now
@@ -130,6 +134,7 @@ func (w *modelWorld) version() string {
 // put is a write that replaces the item if held says so.
 func (w *modelWorld) put(held bool, l lock) answer {
 	if !held {
+		w.refused++
 		return answer{old: w.item, found: w.found}
 	}
 	w.item, w.found, w.since = l, true, w.now
@@ -237,7 +242,7 @@ func (p *modelProcess) renew(patience time.Duration, passes int, then func(from 
 			then(from, false, true)
 			return
 		}
-		again := false
+		again, mine := false, ans.found && p.own.has(ans.old, p.name)
 		if p.own, again = p.own.renewed(ans, p.name); again {
 			if passes == 1 {
 				then(from, false, true)
@@ -246,6 +251,7 @@ func (p *modelProcess) renew(patience time.Duration, passes int, then func(from 
 			p.renew(deadline.Sub(p.mono()), passes-1, then)
 			return
 		}
+		require.False(p.w.t, mine, "%s drops a lock that it has", p.name)
 		then(from, ans.done, false)
 	})
 }
@@ -259,9 +265,6 @@ func (p *modelProcess) step() {
 		}
 		p.call = nil
 		c.then(failed)
-		return
-	}
-	if p.stopped {
 		return
 	}
 	if !p.leading {
@@ -304,10 +307,13 @@ func (w *modelWorld) start(name string) *modelProcess {
 // disturb is what befalls the processes now and then.
 func (w *modelWorld) disturb() {
 	p := rapid.SampledFrom(w.procs).Draw(w.t, "process")
+	if x := w.acting(); x != nil && rapid.IntRange(0, 3).Draw(w.t, "the leader") > 0 {
+		p = x
+	}
 	seconds := func(what string, from, to int) time.Duration {
 		return time.Duration(rapid.IntRange(from, to).Draw(w.t, what)) * time.Second
 	}
-	switch rapid.IntRange(0, 5).Draw(w.t, "event") {
+	switch rapid.IntRange(0, 6).Draw(w.t, "event") {
 	case 0: // killed, and started anew under the same name
 		w.procs = slices.DeleteFunc(w.procs, func(q *modelProcess) bool { return q == p })
 		w.start(p.name)
@@ -328,7 +334,9 @@ func (w *modelWorld) disturb() {
 		} else {
 			p.wallOff += seconds("wall clock set by", -12, 12)
 		}
-	case 4: // an operator marks the lock as released
+	case 4, 5:
+		p.cutTill = w.now.Add(seconds("cut off for", 1, 12))
+	case 6: // an operator marks the lock as released
 		if w.found && w.now.Sub(w.since) > w.item.duration {
 			w.item.released = true
 		}
@@ -378,23 +386,23 @@ func (w *modelWorld) acting() *modelProcess {
 // Rulings 1, 5 and 10, leader-and-client-version-migration#6,7,8: at no moment do
 // two act as leader, whatever calls, processes and clocks do; a lock is stolen
 // only when its owner was silent for the item's whole duration; and when all is
-// calm, the lock has a holder within that duration and two heartbeats, who keeps
-// it.
+// calm, the lock has a holder within that duration and one and a half
+// heartbeats, who keeps it by one write each.
 func TestOneHolderActs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &modelWorld{t: t, now: t0}
 		for i := range rapid.IntRange(1, 3).Draw(t, "processes") {
 			w.start(fmt.Sprint("w", i))
 		}
-		for range rapid.IntRange(0, 12).Draw(t, "events") {
-			for range rapid.IntRange(1, 60).Draw(t, "ticks") {
+		for range rapid.IntRange(0, 20).Draw(t, "events") {
+			for range rapid.IntRange(1, 40).Draw(t, "ticks") {
 				w.tick()
 			}
 			w.disturb()
 		}
 		w.calm = true
 		for _, p := range w.procs {
-			p.sleepTill = time.Time{}
+			p.sleepTill, p.cutTill = time.Time{}, time.Time{}
 		}
 		// Calls that are under way still come to their end.
 		bound := w.item.duration
@@ -402,14 +410,16 @@ func TestOneHolderActs(t *testing.T) {
 			w.tick()
 			bound = max(bound, w.item.duration)
 		}
-		for end := w.now.Add(bound + 2*time.Second); w.now.Before(end); {
+		for end := w.now.Add(bound + 3*time.Second/2); w.now.Before(end); {
 			w.tick()
 		}
 		leader := w.acting()
 		require.NotNil(t, leader, "nobody leads")
+		w.refused = 0
 		for end := w.now.Add(modelQuiet); w.now.Before(end); {
 			w.tick()
-			require.Equal(t, leader, w.acting(), "the lock is not kept")
+			require.True(t, leader == w.acting(), "the lock is not kept")
+			require.Zero(t, w.refused, "there are needless writes")
 		}
 	})
 }
