@@ -81,7 +81,7 @@ type chapter struct {
 	stored   map[string][]mark // shard → checkpoints as they were written
 	leases   map[string]lease.Lease
 	deleted  map[string]bool
-	left     map[string]string // lease → who owned it before
+	left     map[string]bool   // lease and worker that owned it before
 	ended    map[string]string // shard → the process that stored its end
 	tenures  map[string]*tenure
 	latest   map[string]*tenure // by shard
@@ -121,7 +121,7 @@ func newBook(client *dynamodb.Client, tell func(string, ...any)) *book {
 func newChapter() chapter {
 	return chapter{
 		first: map[string]map[string]int{}, high: map[string]kcl.Position{}, vouched: map[string]map[string]int{},
-		skipped: map[string][]span{}, stored: map[string][]mark{}, leases: map[string]lease.Lease{}, deleted: map[string]bool{}, left: map[string]string{},
+		skipped: map[string][]span{}, stored: map[string][]mark{}, leases: map[string]lease.Lease{}, deleted: map[string]bool{}, left: map[string]bool{},
 		ended: map[string]string{}, tenures: map[string]*tenure{}, latest: map[string]*tenure{},
 	}
 }
@@ -313,7 +313,7 @@ func (b *book) created(a attempt, l lease.Lease) {
 		b.breaksLocked(creation, "%s made lease %s of %q at %s", a.p.id, l.Key, l.Owner, l.Checkpoint)
 	}
 	ownsParent := slices.ContainsFunc(l.Parents, func(p string) bool {
-		return b.leases[p].ActualOwner() == a.p.name || b.left[p] == a.p.name // and does not know yet
+		return b.leases[p].ActualOwner() == a.p.name || b.left[p+" "+a.p.name] // and does not know yet
 	})
 	if !ownsParent && !b.leads(a) {
 		b.breaksLocked(term, "%s made lease %s, and neither leads nor owns a parent", a.p.id, l.Key)
@@ -323,7 +323,7 @@ func (b *book) created(a attempt, l lease.Lease) {
 
 func (b *book) changed(a attempt, was, is lease.Lease) {
 	if is.Owner != was.Owner || is.CheckpointOwner != was.CheckpointOwner {
-		b.left[is.Key] = was.ActualOwner()
+		b.left[is.Key+" "+was.ActualOwner()] = true
 		b.tell("%s: %s → %s, by %s", is.Key, owners(was), owners(is), a.p.id)
 		b.moved(a, was, is)
 	}
@@ -367,7 +367,7 @@ func (b *book) gone(a attempt, was lease.Lease) {
 		b.breaksLocked(deletion, "%s deleted lease %s at %s", a.p.id, was.Key, was.Checkpoint)
 	}
 	// Who owned it may have gone to delete it before it was given up.
-	if was.ActualOwner() != a.p.name && b.left[was.Key] != a.p.name && !b.leads(a) {
+	if was.ActualOwner() != a.p.name && !b.left[was.Key+" "+a.p.name] && !b.leads(a) {
 		b.breaksLocked(term, "%s deleted lease %s of %s, and does not lead", a.p.id, was.Key, owners(was))
 	}
 	for _, id := range was.Children {
