@@ -155,6 +155,21 @@ func (b *bed) firstBy(shard string, ok func(worker string) bool) (time.Time, boo
 	return first, !first.IsZero()
 }
 
+// repeated returns how many deliveries were not the first of their record.
+func (b *bed) repeated() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	seen := make(map[string]bool, len(b.deliveries))
+	for _, d := range b.deliveries {
+		key := d.shard + " " + d.position.SequenceNumber
+		if seen[key] {
+			n++
+		}
+		seen[key] = true
+	}
+	return n
+}
+
 // kill cuts a worker off for good. What it had in hand is lost with it.
 func (b *bed) kill(w *worker) {
 	w.cut = b.aws.Inject(kcltest.Fault{Clients: []string{w.id}, Effect: kcltest.Break})

@@ -25,18 +25,22 @@ const (
 	everyRecord     law = "every record is processed"
 	order           law = "first deliveries are in order"
 	noGap           law = "a tenure is handed records without a gap"
+	nothingTwice    law = "a tenure is handed nothing again that it took"
 	parentsFirst    law = "children come after their parents"
+	childrenKnown   law = "a shard's end is stored once its children have leases"
 	forward         law = "a checkpoint never moves back"
 	acceptedOnly    law = "a checkpoint covers only what was accepted"
 	fencing         law = "one worker checkpoints a lease at a time"
 	begin           law = "a consumer begins at the stored checkpoint"
 	term            law = "a leader works within its term"
 	conditions      law = "a leader's writes meet what it read"
+	patience        law = "a lease is taken from its owner only after it was silent for its term"
 	gate            law = "only the leader lists shards"
 	ownedAgain      law = "every lease has an owner again in time"
 	even            law = "leases are spread evenly"
 	peace           law = "in peace nothing moves"
 	released        law = "a stopped worker leaves no lease behind"
+	farewell        law = "a clean stop stores what was accepted"
 	soundTable      law = "the table holds nothing malformed or orphaned"
 	counterForward  law = "a lease's counter never moves back"
 	creation        law = "leases are made once, at the beginning"
@@ -81,6 +85,7 @@ type chapter struct {
 	stored   map[string][]mark // shard → checkpoints as they were written
 	leases   map[string]lease.Lease
 	deleted  map[string]bool
+	beats    map[string]beat   // by lease
 	left     map[string]bool   // lease and worker that owned it before
 	ended    map[string]string // shard → the process that stored its end
 	tenures  map[string]*tenure
@@ -94,6 +99,14 @@ type tenure struct {
 	began          time.Time
 	after          kcl.Position // zero if not known
 	batches        []span
+	took           kcl.Position // up to where its processor, or the policy, has it done
+}
+
+// beat is the last that was heard of a lease's owner.
+type beat struct {
+	at      time.Time // when the counter or the owner changed last
+	asked   time.Time // when the hand-off began
+	renewed bool      // that owner has moved the counter
 }
 
 // span is a part of a shard.
@@ -122,7 +135,7 @@ func newChapter() chapter {
 	return chapter{
 		first: map[string]map[string]int{}, high: map[string]kcl.Position{}, vouched: map[string]map[string]int{},
 		skipped: map[string][]span{}, stored: map[string][]mark{}, leases: map[string]lease.Lease{}, deleted: map[string]bool{}, left: map[string]bool{},
-		ended: map[string]string{}, tenures: map[string]*tenure{}, latest: map[string]*tenure{},
+		beats: map[string]beat{}, ended: map[string]string{}, tenures: map[string]*tenure{}, latest: map[string]*tenure{},
 	}
 }
 
@@ -173,6 +186,14 @@ func (b *book) skip(f kcl.Failure) {
 	defer b.mu.Unlock()
 	b.now++
 	b.skipped[f.Shard.ShardID] = append(b.skipped[f.Shard.ShardID], span{first: f.First, last: f.Last, at: b.now})
+	b.tenures[f.Shard.LeaseToken].took = f.Last
+}
+
+// took says that a processor has returned, with these records done.
+func (b *book) took(s kcl.ShardInfo, records []kcl.Record) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tenures[s.LeaseToken].took = records[len(records)-1].Position
 }
 
 // begins says that a processor is initialized.
@@ -214,7 +235,20 @@ func (b *book) delivered(p *process, batch *kcl.Batch) {
 		t = &tenure{shard: shard, process: p.id, began: time.Now()}
 		b.tenures[batch.Shard.LeaseToken], b.latest[shard] = t, t
 	}
+	if first := batch.Records[0].Position; first.Compare(t.took) <= 0 {
+		b.breaksLocked(nothingTwice, "%s is handed %s of %s again, and had it done up to %s", p.id, first, shard, t.took)
+	}
 	t.batches = append(t.batches, span{first: batch.Records[0].Position, last: batch.Records[n-1].Position, records: n, when: time.Now()})
+}
+
+// parts looks at a lease when a worker has stopped that stores by itself what its
+// handler took.
+func (b *book) parts(p *process, l lease.Lease) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t := b.latest[l.ShardID]; t != nil && t.process == p.id && p.temper == "handler" && l.Checkpoint.Compare(t.took) < 0 {
+		b.breaksLocked(farewell, "%s has stopped, had %s done up to %s, and left it at %s", p.id, t.shard, t.took, l.Checkpoint)
+	}
 }
 
 // accepted says that a checkpoint which a processor asked for was taken. One
@@ -324,10 +358,12 @@ func (b *book) created(a attempt, l lease.Lease) {
 func (b *book) changed(a attempt, was, is lease.Lease) {
 	if is.Owner != was.Owner || is.CheckpointOwner != was.CheckpointOwner {
 		b.left[is.Key+" "+was.ActualOwner()] = true
+		b.taken(a, was, is)
 		b.tell("%s: %s → %s, by %s", is.Key, owners(was), owners(is), a.p.id)
 		b.moved(a, was, is)
 	}
 	b.noteWrite(a, is)
+	b.heard(was, is)
 	if is.Counter < was.Counter {
 		b.breaksLocked(counterForward, "%s moved the counter of %s back from %d to %d", a.p.id, is.Key, was.Counter, is.Counter)
 	}
@@ -340,12 +376,27 @@ func (b *book) changed(a attempt, was, is lease.Lease) {
 	if b.stored[is.ShardID] = append(b.stored[is.ShardID], mark{is.Checkpoint, a.p.id, b.now}); is.Ended() {
 		b.tell("%s has ended, says %s", is.Key, a.p.id)
 		b.ended[is.ShardID] = a.p.id
+		b.follow(a, is)
 	}
 	switch {
 	case is.Checkpoint.Compare(was.Checkpoint) < 0:
 		b.breaksLocked(forward, "%s moved the checkpoint of %s back from %s to %s", a.p.id, is.Key, was.Checkpoint, is.Checkpoint)
 	case was.ActualOwner() != a.p.name, is.ActualOwner() != a.p.name:
 		b.breaksLocked(fencing, "%s moved the checkpoint of %s, which is %s, then %s", a.p.id, is.Key, owners(was), owners(is))
+	}
+}
+
+// follow looks whether a shard that is read to its end has made way for its
+// children. Of one that Kinesis has forgotten nobody knows them.
+func (b *book) follow(a attempt, l lease.Lease) {
+	shards := a.p.play.aws.Shards(simStream)
+	if !slices.ContainsFunc(shards, func(s kcltest.StoredShard) bool { return s.ID == l.ShardID }) {
+		return
+	}
+	for _, s := range shards {
+		if _, leased := b.leases[s.ID]; slices.Contains(s.Parents, l.ShardID) && !leased && !b.deleted[s.ID] {
+			b.breaksLocked(childrenKnown, "%s ended %s, and its child %s has no lease", a.p.id, l.Key, s.ID)
+		}
 	}
 }
 

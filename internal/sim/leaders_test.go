@@ -97,6 +97,32 @@ func (b *book) moved(a attempt, was, is lease.Lease) {
 	b.breaksLocked(conditions, "%s moved %s from %s, counter %d, to %s, but had read %v", a.p.id, is.Key, owners(was), was.Counter, owners(is), b.reign(a.p.id).read[is.Key])
 }
 
+// heard notes what a write tells of a lease's owner.
+func (b *book) heard(was, is lease.Lease) {
+	heard, same := b.beats[is.Key], is.ActualOwner() == was.ActualOwner()
+	if is.Counter != was.Counter || !same {
+		heard.at, heard.renewed = time.Now(), same
+	}
+	if is.HandOffPending() && !was.HandOffPending() {
+		heard.asked = time.Now()
+	}
+	b.beats[is.Key] = heard
+}
+
+// taken looks at a lease that its owner loses to another's write. One that never
+// renewed it may lose it sooner, should it stop.
+func (b *book) taken(a attempt, was, is lease.Lease) {
+	owner, s, heard := was.ActualOwner(), a.p.settings.Leases, b.beats[was.Key]
+	if owner == "" || owner == a.p.name || is.ActualOwner() == owner || !heard.renewed || !b.askFirst {
+		return
+	}
+	silent := time.Since(heard.at)
+	overdue := was.HandOffPending() && time.Since(heard.asked) > s.GracefulHandoffTimeout+s.FailoverTime
+	if silent <= s.FailoverTime && !overdue {
+		b.breaksLocked(patience, "%s took %s from %s, silent for %s of %s", a.p.id, was.Key, owners(was), silent, s.FailoverTime)
+	}
+}
+
 // noteWrite notes what a process knows of a lease by having written it.
 func (b *book) noteWrite(a attempt, l lease.Lease) {
 	b.reign(a.p.id).note(l.Key, reading{l.Owner, l.CheckpointOwner, strconv.FormatInt(l.Counter, 10)})

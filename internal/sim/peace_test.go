@@ -200,5 +200,6 @@ func (p *play) dismiss(x *process) {
 		if !x.settings.KeepLeasesOnStop && l.ActualOwner() == x.name {
 			p.book.breaks(released, "%s has stopped and still owns %s", x.id, l.Key)
 		}
+		p.book.parts(x, l)
 	}
 }

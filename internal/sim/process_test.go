@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -117,7 +119,8 @@ func (b boundary) Do(r *http.Request) (*http.Response, error) {
 		cancel()
 	})()
 	r = r.WithContext(context.WithValue(ctx, attemptKey{}, a))
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	body = b.p.play.paged(r.Header.Get("X-Amz-Target"), body)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	resp, err := b.next.Do(r)
 	b.p.thaw()
 	if b.p.dead.Load() {
@@ -127,6 +130,17 @@ func (b boundary) Do(r *http.Request) (*http.Response, error) {
 		b.p.hurt()
 	}
 	return resp, err
+}
+
+// paged makes the services' pages small, as those of large tables and streams
+// are in comparison: what is listed comes in several.
+func (s *scenario) paged(target string, body []byte) []byte {
+	_, operation, _ := strings.Cut(target, ".")
+	limit := map[string]string{"Scan": "Limit", "Query": "Limit", "ListShards": "MaxResults"}[operation]
+	if s.page == 0 || limit == "" {
+		return body
+	}
+	return append(fmt.Appendf(nil, "{%q:%d,", limit, s.page), body[1:]...)
 }
 
 // conditionFailed reports whether a refusal is part of life.

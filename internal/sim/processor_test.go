@@ -126,6 +126,7 @@ func (r *processor) ProcessRecords(ctx context.Context, b *kcl.Batch) (err error
 			sleep(ctx, time.Duration(d.Int64N(int64(30*time.Second))))
 		case n < 7 && len(b.Records) > 1:
 			l.book.vouch(b.Shard.ShardID, b.Records[:len(b.Records)/2]...)
+			l.book.took(b.Shard, b.Records[:len(b.Records)/2])
 			l.count("callback failed in the middle of a batch")
 			return kcl.FailedAt(middle, errCallback)
 		}
@@ -141,6 +142,7 @@ func (r *processor) ProcessRecords(ctx context.Context, b *kcl.Batch) (err error
 		return fmt.Errorf("%w: %w", errCallback, err)
 	}
 	l.book.vouch(b.Shard.ShardID, b.Records...)
+	l.book.took(b.Shard, b.Records)
 	return nil
 }
 

@@ -19,6 +19,7 @@ type scenario struct {
 	shards   int
 	most     int // so many at once, besides those that stop
 	latency  time.Duration
+	page     int // so many items or shards a page; 0: as many as the services give
 	feed     feed
 	settings []scheduler.Config // of the generations of workers, one after another
 	lasts    time.Duration
@@ -80,8 +81,8 @@ func describe(f kcltest.Fault) string {
 }
 
 func (s *scenario) String() string {
-	lines := []string{fmt.Sprintf("seed %d, %s: %d shards, %d workers, %s a call, %s, for %s",
-		s.seed, s.profile, s.shards, s.most, s.latency, s.feed, s.lasts)}
+	lines := []string{fmt.Sprintf("seed %d, %s: %d shards, %d workers, %s a call, pages of %d, %s, for %s",
+		s.seed, s.profile, s.shards, s.most, s.latency, s.page, s.feed, s.lasts)}
 	for i, c := range s.settings {
 		lines = append(lines, fmt.Sprintf("settings %d: %+v %+v %+v, stop timeout %s", i, c.Leases, c.Leader, c.Shards, c.StopTimeout))
 	}
@@ -144,6 +145,9 @@ func draw(seed uint64) *scenario {
 			at = s.events[i-1].at
 		}
 		s.events = slices.Insert(s.events, i, event{at: at, what: what, pick: d.Uint64(), lasts: d.time(10*time.Second, 3*time.Minute)})
+	}
+	if d.IntN(2) == 0 {
+		s.page = d.between(4, 9)
 	}
 	return s
 }
