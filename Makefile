@@ -40,6 +40,27 @@ fuzz: ## Each fuzz target for FUZZTIME (5s).
 		done; \
 	done
 
+SEEDS ?= 200
+FIRST ?= 1
+.PHONY: sim
+sim: ## Play SEEDS (200) simulated fleets, from seed FIRST (1) on, on two processors.
+	@dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; $(GO) test -c -o $$dir/sim.test ./internal/sim && cd internal/sim && \
+		half=$$(( $(SEEDS) / 2 )); pids=; \
+		play() { $$dir/sim.test -test.run '^TestFleet$$' -test.v -test.timeout 24h -seed $$1 -seeds $$2 > $$dir/$$1 2>&1; }; \
+		if [ $$half -gt 0 ]; then play $(FIRST) $$half & pids=$$!; fi; \
+		play $$(( $(FIRST) + half )) $$(( $(SEEDS) - half )); rc=$$?; \
+		if [ -n "$$pids" ]; then wait $$pids || rc=1; fi; \
+		cat $$dir/*[0-9] | awk ' \
+			/virtual hours, [0-9]+ calls$$/ { seeds += $$2; hours += $$4; calls += $$7; next } \
+			/^ +[0-9]+ [a-z]/ { n = $$1; $$1 = ""; sum[$$0] += n; next } \
+			!/^===|^ *--- (PASS|SKIP)|^PASS/ { print } \
+			END { printf "%d seeds, %.1f virtual hours, %d calls\n", seeds, hours, calls; for (what in sum) printf "%8d%s\n", sum[what], what | "sort -k2" }'; \
+		exit $$rc
+
+.PHONY: sim-any
+sim-any: ## Play three fleets from seeds that nobody has chosen; what they find is told and does not fail.
+	-$(GO) test ./internal/sim -run '^TestFleet$$' -v -timeout 10m -args -any-seeds 3 -shrink 20s 2>&1 | grep -vE '^=== '
+
 .PHONY: sim-day
 sim-day: ## A day, and an hour at default settings, of 20 workers on 200 shards.
 	$(GO) test ./internal/sim -run '^(TestDay|TestHour)$$' -v -timeout 1h -args -full-day

@@ -67,7 +67,9 @@ func (s stretch) run(t *testing.T) {
 		// No two goroutines of a bubble have work at one instant, but other
 		// processors would look for some.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-		defer debug.SetGCPercent(debug.SetGCPercent(400))
+		// A call leaves tens of kilobytes behind, of little that lives.
+		defer debug.SetGCPercent(debug.SetGCPercent(2000))
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 30))
 	}
 	real := time.Now()
 	inBed(t, 1, s.shards, kcltest.Options{Latency: 5 * time.Millisecond}, func(b *bed) {

@@ -92,7 +92,8 @@ type result struct {
 	log     []string
 	virtual time.Duration
 	calls   int
-	hits    map[string]int
+	hits    map[string]int // calls, by kind of fault
+	faults  map[string]int // put in force, by kind
 	counts  map[string]int
 	trace   uint64 // sums up every call and every line of the log
 }
@@ -114,11 +115,12 @@ func stage(t *testing.T, s *scenario) (r result) {
 func (p *play) result() result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := result{broken: p.book.broken(), log: p.log, virtual: time.Since(p.began), trace: p.trace.Sum64(), hits: map[string]int{}, counts: p.counts}
+	r := result{broken: p.book.broken(), log: p.log, virtual: time.Since(p.began), trace: p.trace.Sum64(), hits: map[string]int{}, faults: map[string]int{}, counts: p.counts}
 	for _, c := range p.aws.Calls() {
 		r.calls += c.Calls
 	}
 	for name, list := range p.injected {
+		r.faults[name] = len(list)
 		for _, i := range list {
 			r.hits[name] += i.Hits()
 		}
@@ -180,7 +182,8 @@ func (s *tally) add(r result) {
 	s.calls += r.calls
 	s.virtual += r.virtual
 	for name, n := range r.hits {
-		s.counts["fault: "+name] += n
+		s.counts["calls hit: "+name] += n
+		s.counts["faults: "+name] += r.faults[name]
 	}
 	for name, n := range r.counts {
 		s.counts[name] += n

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -69,6 +70,7 @@ var occurrences = []occurrence{
 		p.inject([]kcltest.Fault{f}, e.lasts)
 		return fmt.Sprintf("cut off for %s: %s", e.lasts, describe(f))
 	}},
+	{what: "fade", stormy: 8, faults: drawing.fade, do: fade},
 	{what: "storm", stormy: 12, faults: drawing.storm, do: func(p *play, e event, _ *rand.Rand) string {
 		p.inject(e.faults, e.lasts)
 		return fmt.Sprintf("storm for %s%s", e.lasts, list(e.faults))
@@ -121,6 +123,24 @@ func stopInHaste(p *play, e event, d *rand.Rand) string {
 		_ = x.Shutdown(ctx)
 	})
 	return fmt.Sprintf("stop %s within %s", x.id, patience)
+}
+
+// fade lets a worker's writes to DynamoDB succeed without its knowing, and then not
+// at all, while it goes on reading: what it makes of its terms must be true.
+func fade(p *play, e event, d *rand.Rand) string {
+	x := p.any(d, 0)
+	if x == nil {
+		return ""
+	}
+	faults := slices.Clone(e.faults)
+	for i := range faults {
+		faults[i].Clients = []string{x.id}
+	}
+	first, last := faults[:len(faults)-1], faults[len(faults)-1:]
+	p.inject(first, e.lasts/16)
+	time.Sleep(e.lasts / 16)
+	p.inject(last, e.lasts)
+	return fmt.Sprintf("%s fades for %s%s, then for %s%s", x.id, e.lasts/16, list(first), e.lasts, list(last))
 }
 
 // roll replaces all workers by such with other settings, one after another. A new

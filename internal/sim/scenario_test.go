@@ -277,6 +277,22 @@ func meet(a, b []string) bool {
 	return len(a) == 0 || len(b) == 0 || slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
+// fade draws what keeps answers to a worker's writes from it, or some of them,
+// and at last what cuts its writes off.
+func (d drawing) fade() []kcltest.Fault {
+	writes := kcltest.Fault{Operations: []string{"UpdateItem"}}
+	with := func(e kcltest.Effect, chance float64) kcltest.Fault {
+		f := writes
+		f.Effect, f.Chance = e, chance
+		return f
+	}
+	last := with([]kcltest.Effect{kcltest.Break, kcltest.Hang}[d.IntN(2)], 0)
+	if d.IntN(2) == 0 {
+		return []kcltest.Fault{with(kcltest.FreezeAnswer, 0), last}
+	}
+	return []kcltest.Fault{with(kcltest.LoseAnswer, 0.5), with(kcltest.Break, 0.5), last}
+}
+
 // cutOff draws what keeps a worker from one of the services or from both: the
 // network refuses its calls, or they vanish, or they or their answers arrive when
 // it is over.
