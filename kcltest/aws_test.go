@@ -385,6 +385,38 @@ func TestSameSeedSameAnswers(t *testing.T) {
 	}
 }
 
+// Calls made at one instant arrive at different ones, however alike they are: else
+// the Go scheduler would order them, each time anew.
+func TestNoTwoCallsArriveAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := kcltest.New(kcltest.Options{Latency: 5 * time.Millisecond, Delays: kcltest.NoDelays})
+		d := dynamodb.NewFromConfig(a.Config("c"))
+		putTable(t, d, "table")
+		var mu sync.Mutex
+		arrived := map[time.Time]bool{}
+		a.Intercept(func(_ context.Context, _ wire.Info, run func() wire.Answer) (wire.Answer, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			arrived[time.Now()] = true
+			return run(), nil
+		})
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				in := key(fmt.Sprint("shard-", i/10))
+				in["owner"] = &dtypes.AttributeValueMemberS{Value: fmt.Sprint("w", i%10)}
+				_, err := d.PutItem(t.Context(), &dynamodb.PutItemInput{
+					TableName: aws.String("table"), Item: in,
+					ConditionExpression: aws.String("attribute_not_exists(k) OR k = :k"), ExpressionAttributeValues: map[string]dtypes.AttributeValue{":k": in["k"]},
+				})
+				assert.NoError(t, err)
+			})
+		}
+		wg.Wait()
+		assert.Len(t, arrived, 100)
+	})
+}
+
 // A whole table survives a dump and a load.
 func TestDumpAndLoad(t *testing.T) {
 	a := kcltest.New(kcltest.Options{Delays: kcltest.NoDelays})
