@@ -228,6 +228,10 @@ func (p *play) reap() {
 		default:
 			return false
 		}
+		if x.dead.Load() {
+			p.tell("%s is gone", x.id)
+			return true
+		}
 		p.tell("%s has ended: %v", x.id, x.err)
 		if x.err != nil && !x.excused() {
 			p.book.breaks(cleanEnd, "%s ended without a reason: %v", x.id, x.err)

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"testing/cryptotest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -123,6 +125,7 @@ func (b boundary) Do(r *http.Request) (*http.Response, error) {
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	resp, err := b.next.Do(r)
 	b.p.thaw()
+	b.p.play.reseed(a, r.Header.Get("X-Amz-Target"))
 	if b.p.dead.Load() {
 		return nil, errDead
 	}
@@ -141,6 +144,18 @@ func (s *scenario) paged(target string, body []byte) []byte {
 		return body
 	}
 	return append(fmt.Appendf(nil, "{%q:%d,", limit, s.page), body[1:]...)
+}
+
+// reseed makes what is drawn from crypto/rand after a call, for pauses and tokens,
+// follow from that call: not from what others have drawn before, at an instant in
+// an order that only the Go scheduler knows.
+func (p *play) reseed(a attempt, target string) {
+	if racing { // the detector sees a race for the source
+		return
+	}
+	h := fnv.New64a()
+	fmt.Fprint(h, p.seed, a.p.id, target, a.key, time.Now().UnixNano())
+	cryptotest.SetGlobalRandom(p.t, h.Sum64())
 }
 
 // conditionFailed reports whether a refusal is part of life.
