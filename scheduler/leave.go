@@ -148,6 +148,7 @@ func (w *worker) verdict() error {
 	cut = append(cut, w.cut...)
 	slices.Sort(cut)
 	slices.Sort(stuck)
+	slices.SortFunc(w.failed, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	cause := context.Cause(w.s.hard)
 	var errs []error
 	if len(cut) > 0 {
