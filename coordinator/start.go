@@ -2,8 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/chance"
 	"github.com/go-kcl/kcl/internal/ddb"
 )
 
@@ -58,7 +57,7 @@ func (s *Store) Start(ctx context.Context, c StartConfig) error {
 	}
 	for try := range startTries {
 		if try > 1 {
-			if err := sleep(ctx, startPause+jitter(startJitter)); err != nil {
+			if err := sleep(ctx, startPause+chance.Below(startJitter)); err != nil {
 				return fmt.Errorf("start in table %s: %w", s.table, err)
 			}
 		}
@@ -183,12 +182,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// jitter returns a random duration below limit, from the source that tests can
-// make repeatable.
-func jitter(limit time.Duration) time.Duration {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return time.Duration(binary.LittleEndian.Uint64(b[:]) % uint64(limit))
 }
