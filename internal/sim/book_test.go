@@ -32,6 +32,7 @@ const (
 	acceptedOnly    law = "a checkpoint covers only what was accepted"
 	fencing         law = "one worker checkpoints a lease at a time"
 	begin           law = "a consumer begins at the stored checkpoint"
+	workEnds        law = "a callback's context ends before the next owner begins"
 	term            law = "a leader works within its term"
 	conditions      law = "a leader's writes meet what it read"
 	patience        law = "a lease is taken from its owner only after it was silent for its term"
@@ -99,7 +100,9 @@ type tenure struct {
 	began          time.Time
 	after          kcl.Position // zero if not known
 	batches        []span
-	took           kcl.Position // up to where its processor, or the policy, has it done
+	took           kcl.Position    // up to where its processor, or the policy, has it done
+	work           context.Context // of the ProcessRecords that runs; nil if none does
+	worker         *process        // that runs it
 }
 
 // beat is the last that was heard of a lease's owner.
@@ -201,14 +204,30 @@ func (b *book) begins(p *process, in *kcl.Initialization) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := &tenure{shard: in.Shard.ShardID, process: p.id, began: time.Now(), after: in.Position}
-	b.tenures[in.Shard.LeaseToken], b.latest[t.shard] = t, t
+	b.succeeds(in.Shard.LeaseToken, t)
 	if l := b.leases[in.Shard.LeaseKey]; l.Checkpoint != in.Position && p.awake() && l.ActualOwner() == p.name {
 		b.breaksLocked(begin, "%s begins %s at %s instead of %s", p.id, t.shard, in.Position, l.Checkpoint)
 	}
 }
 
+// succeeds begins a tenure.
+func (b *book) succeeds(token string, t *tenure) {
+	last := b.latest[t.shard]
+	if last != nil && last.work != nil && last.work.Err() == nil && last.worker.awake() && b.askFirst {
+		b.breaksLocked(workEnds, "%s begins on %s, and %s still processes it", t.process, t.shard, last.process)
+	}
+	b.tenures[token], b.latest[t.shard] = t, t
+}
+
+// rests says that ProcessRecords returns.
+func (b *book) rests(s kcl.ShardInfo) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tenures[s.LeaseToken].work = nil
+}
+
 // delivered says that a batch begins.
-func (b *book) delivered(p *process, batch *kcl.Batch) {
+func (b *book) delivered(ctx context.Context, p *process, batch *kcl.Batch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.now++
@@ -233,8 +252,9 @@ func (b *book) delivered(p *process, batch *kcl.Batch) {
 	t := b.tenures[batch.Shard.LeaseToken]
 	if t == nil { // a handler's
 		t = &tenure{shard: shard, process: p.id, began: time.Now()}
-		b.tenures[batch.Shard.LeaseToken], b.latest[shard] = t, t
+		b.succeeds(batch.Shard.LeaseToken, t)
 	}
+	t.work, t.worker = ctx, p
 	if first := batch.Records[0].Position; first.Compare(t.took) <= 0 {
 		b.breaksLocked(nothingTwice, "%s is handed %s of %s again, and had it done up to %s", p.id, first, shard, t.took)
 	}
@@ -343,7 +363,8 @@ func (b *book) created(a attempt, l lease.Lease) {
 	if b.deleted[l.Key] {
 		b.breaksLocked(creation, "%s made lease %s anew", a.p.id, l.Key)
 	}
-	if l.Owner != "" || l.Checkpoint != kcl.AtTrimHorizon {
+	follows := slices.ContainsFunc(l.Parents, func(p string) bool { _, leased := b.leases[p]; return leased })
+	if l.Owner != "" || l.Checkpoint != kcl.AtTrimHorizon && (follows || l.Checkpoint != a.p.play.initial().Sentinel()) {
 		b.breaksLocked(creation, "%s made lease %s of %q at %s", a.p.id, l.Key, l.Owner, l.Checkpoint)
 	}
 	ownsParent := slices.ContainsFunc(l.Parents, func(p string) bool {

@@ -113,7 +113,13 @@ func (b *book) heard(was, is lease.Lease) {
 // renewed it may lose it sooner, should it stop.
 func (b *book) taken(a attempt, was, is lease.Lease) {
 	owner, s, heard := was.ActualOwner(), a.p.settings.Leases, b.beats[was.Key]
-	if owner == "" || owner == a.p.name || is.ActualOwner() == owner || !heard.renewed || !b.askFirst {
+	if owner == "" || owner == a.p.name || is.ActualOwner() == owner || !b.askFirst {
+		return
+	}
+	if a.p.play.profile == gentle && a.p.play.works(owner) {
+		b.breaksLocked(patience, "%s took %s from %s, who was not asked and is well", a.p.id, was.Key, owners(was))
+	}
+	if !heard.renewed {
 		return
 	}
 	silent := time.Since(heard.at)
@@ -121,6 +127,13 @@ func (b *book) taken(a attempt, was, is lease.Lease) {
 	if silent <= s.FailoverTime && !overdue {
 		b.breaksLocked(patience, "%s took %s from %s, silent for %s of %s", a.p.id, was.Key, owners(was), silent, s.FailoverTime)
 	}
+}
+
+// works reports whether a worker of that name is not to stop.
+func (b *bed) works(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.workers, func(w *worker) bool { return w.name == name && w.ctx.Err() == nil })
 }
 
 // noteWrite notes what a process knows of a lease by having written it.

@@ -71,6 +71,7 @@ var occurrences = []occurrence{
 		return fmt.Sprintf("cut off for %s: %s", e.lasts, describe(f))
 	}},
 	{what: "fade", stormy: 8, faults: drawing.fade, do: fade},
+	{what: "lock out", stormy: 6, do: lockOut},
 	{what: "storm", stormy: 12, faults: drawing.storm, do: func(p *play, e event, _ *rand.Rand) string {
 		p.inject(e.faults, e.lasts)
 		return fmt.Sprintf("storm for %s%s", e.lasts, list(e.faults))
@@ -141,6 +142,22 @@ func fade(p *play, e event, d *rand.Rand) string {
 	time.Sleep(e.lasts / 16)
 	p.inject(last, e.lasts)
 	return fmt.Sprintf("%s fades for %s%s, then for %s%s", x.id, e.lasts/16, list(first), e.lasts, list(last))
+}
+
+// lockOut keeps a leader, or whoever is picked if there is none, from its lock, and
+// from nothing else: its other calls must end with its term.
+func lockOut(p *play, e event, d *rand.Rand) string {
+	up := p.up()
+	if len(up) == 0 {
+		return ""
+	}
+	x := up[d.IntN(len(up))]
+	if i := slices.IndexFunc(up, func(x *process) bool { return x.Status().Leading }); i >= 0 {
+		x = up[i]
+	}
+	now := time.Now()
+	x.lockOut.Store(&lockedOut{now.Add(e.lasts / 16), now.Add(e.lasts)})
+	return fmt.Sprintf("%s gets no answers about the lock for %s, and cannot reach it for %s", x.id, e.lasts/16, e.lasts)
 }
 
 // roll replaces all workers by such with other settings, one after another. A new

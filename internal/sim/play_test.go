@@ -198,6 +198,7 @@ func (p *play) start() *process {
 	}
 	x.worker = p.add(name, func(c *scheduler.Config) {
 		unsigned(c)
+		c.Streams = kcl.SingleStream(simStream, p.initial())
 		c.AWS.HTTPClient = boundary{x, c.AWS.HTTPClient}
 		c.Leases, c.Leader, c.Shards, c.Polling = x.settings.Leases, x.settings.Leader, x.settings.Shards, x.settings.Polling
 		c.StopTimeout, c.KeepLeasesOnStop, c.OnFailure = x.settings.StopTimeout, x.settings.KeepLeasesOnStop, x.onFailure
@@ -218,6 +219,14 @@ func (p *play) start() *process {
 	p.tell("start %s: %s, settings %d, keep %v, no prefetch %v, max records %d",
 		x.id, x.temper, p.generation, c.KeepLeasesOnStop, c.Polling.NoPrefetch, c.Polling.MaxRecords)
 	return x
+}
+
+// initial is where the application begins to read.
+func (p *play) initial() kcl.InitialPosition {
+	if p.instant {
+		return kcl.AtTimestamp(p.began)
+	}
+	return kcl.TrimHorizon
 }
 
 // reap takes note of the processes that have ended.

@@ -32,7 +32,12 @@ type process struct {
 	gate    atomic.Pointer[chan struct{}] // nil unless frozen
 	trouble atomic.Int64                  // when a fault befell it last, in Unix nanoseconds
 	frozen  atomic.Int64                  // when it was frozen last
+	lockOut atomic.Pointer[lockedOut]
 }
+
+// lockedOut says until when a process gets no answer to calls about the leader's
+// lock, and until when after that they do not arrive.
+type lockedOut struct{ answers, calls time.Time }
 
 func (p *process) freeze(d time.Duration) {
 	g := make(chan struct{})
@@ -62,7 +67,9 @@ func (p *process) hurt() { p.trouble.Store(time.Now().UnixNano()) }
 // sound reports whether no fault befell the process for a minute, awake whether
 // it was not frozen for as long.
 func (p *process) sound() bool { return time.Since(time.Unix(0, p.trouble.Load())) > time.Minute }
-func (p *process) awake() bool { return time.Since(time.Unix(0, p.frozen.Load())) > time.Minute }
+func (p *process) awake() bool {
+	return p.gate.Load() == nil && time.Since(time.Unix(0, p.frozen.Load())) > time.Minute
+}
 
 // kill ends the process at once: nothing that it does from now on reaches
 // anybody, but for the calls that are under way.
@@ -91,7 +98,10 @@ type boundary struct {
 	next aws.HTTPClient
 }
 
-var errDead = errors.New("the process is dead")
+var (
+	errDead      = errors.New("the process is dead")
+	errLockedOut = errors.New("the lock cannot be reached")
+)
 
 // flight is how long a call of a process that was killed may still be under way.
 const flight = time.Second
@@ -111,6 +121,15 @@ func (b boundary) Do(r *http.Request) (*http.Response, error) {
 	_ = json.Unmarshal(body, &in) // Kinesis has no such thing
 	a := attempt{b.p, time.Now(), in.Key["leaseKey"].S + in.Item["leaseKey"].S}
 
+	var answers time.Time // when the call is answered, at the earliest
+	if out := b.p.lockOut.Load(); out != nil && a.key == leaderKey && !b.p.play.healed.Load() {
+		if answers = out.answers; time.Now().After(answers) && time.Now().Before(out.calls) {
+			b.p.hurt()
+			sleep(r.Context(), time.Until(out.calls))
+			return nil, errLockedOut
+		}
+	}
+
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	defer context.AfterFunc(r.Context(), func() {
@@ -124,6 +143,10 @@ func (b boundary) Do(r *http.Request) (*http.Response, error) {
 	body = b.p.play.paged(r.Header.Get("X-Amz-Target"), body)
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	resp, err := b.next.Do(r)
+	if late := time.Until(answers); late > 0 && err == nil {
+		sleep(ctx, late)
+		err = ctx.Err()
+	}
 	b.p.thaw()
 	b.p.play.reseed(a, r.Header.Get("X-Amz-Target"))
 	if b.p.dead.Load() {

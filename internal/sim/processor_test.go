@@ -113,7 +113,8 @@ func (r *processor) ProcessRecords(ctx context.Context, b *kcl.Batch) (err error
 	if !r.alive(ctx) {
 		return ctx.Err()
 	}
-	l.book.delivered(p, b)
+	l.book.delivered(ctx, p, b)
+	defer l.book.rests(b.Shard)
 	d := r.dice("ProcessRecords")
 	middle := b.Records[len(b.Records)/2].Position
 	if !l.healed.Load() {
@@ -196,7 +197,7 @@ func (r *processor) checkpoint(ctx context.Context, b *kcl.Batch, d *rand.Rand) 
 		book.vouch(b.Shard.ShardID, b.Records...)
 		p.play.count("checkpoint after the callback")
 		p.play.loose.Go(func() {
-			time.Sleep(time.Duration(d.Int64N(int64(6 * time.Second))))
+			time.Sleep(time.Duration(d.Int64N(int64(20 * time.Second))))
 			p.thaw()
 			_ = store(context.Background(), last, b.Checkpoint) // the lease may be lost
 		})

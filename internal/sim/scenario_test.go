@@ -19,7 +19,8 @@ type scenario struct {
 	shards   int
 	most     int // so many at once, besides those that stop
 	latency  time.Duration
-	page     int // so many items or shards a page; 0: as many as the services give
+	instant  bool // the application begins at an instant instead of the horizon: that of the stream's creation
+	page     int  // so many items or shards a page; 0: as many as the services give
 	feed     feed
 	settings []scheduler.Config // of the generations of workers, one after another
 	lasts    time.Duration
@@ -81,8 +82,8 @@ func describe(f kcltest.Fault) string {
 }
 
 func (s *scenario) String() string {
-	lines := []string{fmt.Sprintf("seed %d, %s: %d shards, %d workers, %s a call, pages of %d, %s, for %s",
-		s.seed, s.profile, s.shards, s.most, s.latency, s.page, s.feed, s.lasts)}
+	lines := []string{fmt.Sprintf("seed %d, %s: %d shards, %d workers, %s a call, pages of %d, from an instant %v, %s, for %s",
+		s.seed, s.profile, s.shards, s.most, s.latency, s.page, s.instant, s.feed, s.lasts)}
 	for i, c := range s.settings {
 		lines = append(lines, fmt.Sprintf("settings %d: %+v %+v %+v, stop timeout %s", i, c.Leases, c.Leader, c.Shards, c.StopTimeout))
 	}
@@ -149,6 +150,7 @@ func draw(seed uint64) *scenario {
 	if d.IntN(2) == 0 {
 		s.page = d.between(4, 9)
 	}
+	s.instant = d.IntN(4) == 0
 	return s
 }
 
