@@ -41,6 +41,10 @@ func (s *shard) read(it iterator, limit int, m moment, cfg *Config) readPage {
 		p.behind = m.now - m.horizon
 		return p
 	}
+	if it.next <= log.trimmed { // or a shard of which the rest was trimmed would never end
+		it.next = log.trimmed + 1
+		p.next.next = it.next
+	}
 	first := log.at(it.next)
 	ahead := log.live()[first:max(first, log.since(m.now-cfg.ReadDelay.Milliseconds()+1))]
 	switch {
