@@ -97,6 +97,22 @@ func TestRecordAtTheHorizon(t *testing.T) {
 	})
 }
 
+// A reader that was away until all that it had not read was trimmed finds the end
+// of a shard that has one.
+func TestEndBehindWhatWasTrimmed(t *testing.T) {
+	bubble(t, Config{NoLimits: true}, func(t *testing.T, w *world) {
+		w.create("s", 1)
+		first := w.put("s", "a")
+		w.put("s", "b")
+		sleepUntil(12 * time.Hour)
+		w.split("s", 0)
+		sleepUntil(25 * time.Hour)
+		out := w.read(w.iterator("s", 0, "AT_SEQUENCE_NUMBER", m{"StartingSequenceNumber": first.SequenceNumber}))
+		assert.Empty(t, out.Records)
+		assert.Len(t, out.ChildShards, 2)
+	})
+}
+
 func TestRetentionBounds(t *testing.T) {
 	bubble(t, Config{NoLimits: true}, func(t *testing.T, w *world) {
 		w.create("X", 1)
