@@ -145,18 +145,25 @@ func (r *Renewer) Run(ctx context.Context) {
 	defer tick.Stop()
 	level := slog.LevelWarn
 	for {
-		err := r.renewAll(ctx)
-		if err != nil && ctx.Err() == nil {
-			r.log.Log(ctx, level, "renewal failed, tried again next time", "err", err)
-		}
-		level = repeated(err)
-		for waiting := true; waiting; {
+		renewed := make(chan error, 1)
+		go func() { renewed <- r.renewAll(ctx) }() // received below
+		// Terms end while renewals hang, too.
+		for running, waiting := true, true; running || waiting; {
 			var expiry <-chan time.Time
 			if next, ok := r.nextExpiry(time.Now().Add(r.period)); ok {
 				expiry = time.After(time.Until(next))
 			}
 			select {
+			case err := <-renewed:
+				running = false
+				if err != nil && ctx.Err() == nil {
+					r.log.Log(ctx, level, "renewal failed, tried again next time", "err", err)
+				}
+				level = repeated(err)
 			case <-ctx.Done():
+				if running {
+					<-renewed
+				}
 				return
 			case <-tick.C:
 				waiting = false

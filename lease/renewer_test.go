@@ -186,20 +186,30 @@ func TestTermThatIsOver(t *testing.T) {
 	})
 }
 
-// The loss is told at the instant the term ends, not at the next run.
+// The loss is told at the instant the term ends, not at the next run, nor when the
+// present one gives up calls that hang.
 func TestExpiryIsToldAtOnce(t *testing.T) {
-	inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
-		w.create(lease("s1", "a"))
-		a := w.peer("a").hold()
-		stop := a.run()
-		defer stop()
-		synctest.Wait()
-		a.line.fail(-1, "UpdateItem", "", broken)
-		time.Sleep(testTerm)
-		assert.Equal(t, []string{"acquired s1"}, a.heard())
-		time.Sleep(tick)
-		assert.Equal(t, []string{"lost s1 expired"}, a.heard())
-	})
+	for name, f := range map[string]fault{"broken": broken, "hanging": hanging} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
+				w.create(lease("s1", "a"), lease("s2", "a"))
+				a := w.peer("a").hold()
+				stop := a.run()
+				defer stop()
+				synctest.Wait()
+				a.heard()
+				time.Sleep(testPeriod / 4)
+				require.NoError(t, a.Checkpoint(t.Context(), "s2", a.token("s2"), at("1"))) // which begins a term
+				a.line.fail(-1, "UpdateItem", "", f)
+				time.Sleep(testTerm - testPeriod/4)
+				assert.Empty(t, a.heard())
+				time.Sleep(tick)
+				assert.Equal(t, []string{"lost s1 expired"}, a.heard())
+				time.Sleep(testPeriod / 4)
+				assert.Equal(t, []string{"lost s2 expired"}, a.heard())
+			})
+		})
+	}
 }
 
 // The term is counted from before the call: what a slow answer brings is older
