@@ -32,7 +32,7 @@ const (
 	acceptedOnly    law = "a checkpoint covers only what was accepted"
 	fencing         law = "one worker checkpoints a lease at a time"
 	begin           law = "a consumer begins at the stored checkpoint"
-	workEnds        law = "a callback's context ends before the next owner begins"
+	workEnds        law = "work on a shard ends before its lease is another's"
 	term            law = "a leader works within its term"
 	conditions      law = "a leader's writes meet what it read"
 	patience        law = "a lease is taken from its owner only after it was silent for its term"
@@ -97,12 +97,12 @@ type chapter struct {
 // tenure is what one owner of a lease was handed, in order.
 type tenure struct {
 	shard, process string
+	worker         *process
 	began          time.Time
 	after          kcl.Position // zero if not known
 	batches        []span
 	took           kcl.Position    // up to where its processor, or the policy, has it done
 	work           context.Context // of the ProcessRecords that runs; nil if none does
-	worker         *process        // that runs it
 }
 
 // beat is the last that was heard of a lease's owner.
@@ -189,41 +189,38 @@ func (b *book) skip(f kcl.Failure) {
 	defer b.mu.Unlock()
 	b.now++
 	b.skipped[f.Shard.ShardID] = append(b.skipped[f.Shard.ShardID], span{first: f.First, last: f.Last, at: b.now})
-	b.tenures[f.Shard.LeaseToken].took = f.Last
+	if t := b.tenures[f.Shard.LeaseToken]; t != nil {
+		t.took = f.Last
+	}
 }
 
 // took says that a processor has returned, with these records done.
 func (b *book) took(s kcl.ShardInfo, records []kcl.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.tenures[s.LeaseToken].took = records[len(records)-1].Position
+	if t := b.tenures[s.LeaseToken]; t != nil { // else of another chapter
+		t.took = records[len(records)-1].Position
+	}
 }
 
 // begins says that a processor is initialized.
 func (b *book) begins(p *process, in *kcl.Initialization) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t := &tenure{shard: in.Shard.ShardID, process: p.id, began: time.Now(), after: in.Position}
-	b.succeeds(in.Shard.LeaseToken, t)
+	t := &tenure{shard: in.Shard.ShardID, process: p.id, worker: p, began: time.Now(), after: in.Position}
+	b.tenures[in.Shard.LeaseToken], b.latest[t.shard] = t, t
 	if l := b.leases[in.Shard.LeaseKey]; l.Checkpoint != in.Position && p.awake() && l.ActualOwner() == p.name {
 		b.breaksLocked(begin, "%s begins %s at %s instead of %s", p.id, t.shard, in.Position, l.Checkpoint)
 	}
-}
-
-// succeeds begins a tenure.
-func (b *book) succeeds(token string, t *tenure) {
-	last := b.latest[t.shard]
-	if last != nil && last.work != nil && last.work.Err() == nil && last.worker.awake() && b.askFirst {
-		b.breaksLocked(workEnds, "%s begins on %s, and %s still processes it", t.process, t.shard, last.process)
-	}
-	b.tenures[token], b.latest[t.shard] = t, t
 }
 
 // rests says that ProcessRecords returns.
 func (b *book) rests(s kcl.ShardInfo) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.tenures[s.LeaseToken].work = nil
+	if t := b.tenures[s.LeaseToken]; t != nil {
+		t.work = nil
+	}
 }
 
 // delivered says that a batch begins.
@@ -251,10 +248,10 @@ func (b *book) delivered(ctx context.Context, p *process, batch *kcl.Batch) {
 	}
 	t := b.tenures[batch.Shard.LeaseToken]
 	if t == nil { // a handler's
-		t = &tenure{shard: shard, process: p.id, began: time.Now()}
-		b.succeeds(batch.Shard.LeaseToken, t)
+		t = &tenure{shard: shard, process: p.id, worker: p, began: time.Now()}
+		b.tenures[batch.Shard.LeaseToken], b.latest[shard] = t, t
 	}
-	t.work, t.worker = ctx, p
+	t.work = ctx
 	if first := batch.Records[0].Position; first.Compare(t.took) <= 0 {
 		b.breaksLocked(nothingTwice, "%s is handed %s of %s again, and had it done up to %s", p.id, first, shard, t.took)
 	}
@@ -380,6 +377,7 @@ func (b *book) changed(a attempt, was, is lease.Lease) {
 	if is.Owner != was.Owner || is.CheckpointOwner != was.CheckpointOwner {
 		b.left[is.Key+" "+was.ActualOwner()] = true
 		b.taken(a, was, is)
+		b.quits(was, is)
 		b.tell("%s: %s → %s, by %s", is.Key, owners(was), owners(is), a.p.id)
 		b.moved(a, was, is)
 	}

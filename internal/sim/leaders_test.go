@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-kcl/kcl/lease"
+	"github.com/go-kcl/kcl/scheduler"
 )
 
 const leaderKey = "Leader"
@@ -126,6 +127,19 @@ func (b *book) taken(a attempt, was, is lease.Lease) {
 	overdue := was.HandOffPending() && time.Since(heard.asked) > s.GracefulHandoffTimeout+s.FailoverTime
 	if silent <= s.FailoverTime && !overdue {
 		b.breaksLocked(patience, "%s took %s from %s, silent for %s of %s", a.p.id, was.Key, owners(was), silent, s.FailoverTime)
+	}
+}
+
+// quits looks at the worker that a lease is no longer of: it must know by then,
+// unless it may lose leases without having been asked.
+func (b *book) quits(was, is lease.Lease) {
+	t := b.latest[is.ShardID]
+	if t == nil || t.worker.name != was.ActualOwner() || is.ActualOwner() == was.ActualOwner() || t.worker.dead.Load() || !t.worker.awake() || !b.askFirst {
+		return
+	}
+	waits := slices.ContainsFunc(t.worker.Status().Leases, func(s scheduler.LeaseStatus) bool { return s.Lease == is.Key && s.State == "reading" })
+	if waits || t.work != nil && t.work.Err() == nil {
+		b.breaksLocked(workEnds, "%s is now %s, and %s works on it", is.Key, owners(is), t.process)
 	}
 }
 
