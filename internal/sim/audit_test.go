@@ -36,10 +36,8 @@ func (p *play) audit() {
 	b := p.book
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	records := map[string][]record{}
 	lost := 0
 	for _, r := range p.world.records() {
-		records[r.shard] = append(records[r.shard], r)
 		if _, seen := b.first[r.shard][r.number]; !seen {
 			lost++ // or missing() would have found it
 		}
@@ -50,8 +48,18 @@ func (p *play) audit() {
 	if b.repeated > 0 && p.profile == gentle {
 		b.breaksLocked(nothingRepeated, "%d records", b.repeated)
 	}
+	records := p.byShard()
 	p.auditGaps(records)
 	p.auditCheckpoints(records)
+}
+
+// byShard returns the records that were put, in order.
+func (p *play) byShard() map[string][]record {
+	records := map[string][]record{}
+	for _, r := range p.world.records() {
+		records[r.shard] = append(records[r.shard], r)
+	}
+	return records
 }
 
 // auditGaps finds records that a tenure was not handed although it was handed

@@ -246,6 +246,11 @@ func (b *book) delivered(ctx context.Context, p *process, batch *kcl.Batch) {
 	if (!found || l.ActualOwner() != p.name) && p.awake() && b.askFirst {
 		b.breaksLocked(fencing, "%s is handed records of %s, which is %q's", p.id, shard, l.ActualOwner())
 	}
+	for _, parent := range batch.Shard.Parents {
+		if l, leased := b.leases[parent]; leased && !l.Ended() {
+			b.breaksLocked(parentsFirst, "%s is handed records of %s, and its parent %s is at %s", p.id, shard, parent, l.Checkpoint)
+		}
+	}
 	t := b.tenures[batch.Shard.LeaseToken]
 	if t == nil { // a handler's
 		t = &tenure{shard: shard, process: p.id, worker: p, began: time.Now()}
@@ -265,6 +270,18 @@ func (b *book) parts(p *process, l lease.Lease) {
 	defer b.mu.Unlock()
 	if t := b.latest[l.ShardID]; t != nil && t.process == p.id && p.temper == "handler" && l.Checkpoint.Compare(t.took) < 0 {
 		b.breaksLocked(farewell, "%s has stopped, had %s done up to %s, and left it at %s", p.id, t.shard, t.took, l.Checkpoint)
+	}
+}
+
+// buries looks at the leases of shards that a worker has read to their end when it
+// has stopped. Others a leader may have given to it since.
+func (b *book) buries(p *process, all []lease.Lease) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, l := range all {
+		if l.ActualOwner() == p.name && b.ended[l.ShardID] == p.id {
+			b.breaksLocked(released, "%s has stopped and still owns %s, which has ended", p.id, l.Key)
+		}
 	}
 }
 

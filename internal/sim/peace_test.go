@@ -75,6 +75,12 @@ func (p *play) settle() {
 	}
 
 	p.world.stop()
+	p.book.mu.Lock()
+	p.auditGaps(p.byShard())
+	p.book.mu.Unlock()
+	if p.check() {
+		return
+	}
 	if !p.wait(everyRecord, time.Minute, "all records", func() bool { return len(p.missing()) == 0 }) {
 		return
 	}

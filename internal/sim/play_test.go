@@ -245,6 +245,9 @@ func (p *play) reap() {
 		if x.err != nil && !x.excused() {
 			p.book.breaks(cleanEnd, "%s ended without a reason: %v", x.id, x.err)
 		}
+		if p.profile == gentle {
+			p.book.buries(x, p.table())
+		}
 		return true
 	})
 }
