@@ -137,13 +137,22 @@ func (d *Discoverer) Run(ctx context.Context) {
 		}
 		next := time.NewTimer(d.pace.interval(d.cost(), idle))
 		for waiting := true; waiting; {
+			woken := false
 			select {
-			case <-ctx.Done():
-				next.Stop()
-				return
-			case <-next.C:
-				waiting = false
-			case <-d.wake:
+			case <-d.wake: // first: what is known to be assigned the index may not have
+				woken = true
+			default:
+				select {
+				case <-ctx.Done():
+					next.Stop()
+					return
+				case <-next.C:
+					waiting = false
+				case <-d.wake:
+					woken = true
+				}
+			}
+			if woken {
 				keys, all := d.takePoked()
 				waiting = !all
 				if len(keys) > 0 && !all {
