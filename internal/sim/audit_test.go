@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"runtime"
@@ -71,8 +72,8 @@ func (p *play) auditGaps(records map[string][]record) {
 			index[shard+r.number] = i
 		}
 	}
-	for _, t := range p.book.tenures {
-		next := 0
+	for _, token := range slices.Sorted(maps.Keys(p.book.tenures)) {
+		t, next := p.book.tenures[token], 0
 		if t.after.IsZero() && len(t.batches) > 0 {
 			next = index[t.shard+t.batches[0].first.SequenceNumber]
 		} else if i, ok := index[t.shard+t.after.SequenceNumber]; ok {
@@ -95,7 +96,8 @@ func (p *play) auditCheckpoints(records map[string][]record) {
 	b := p.book
 	never := b.now + 1
 	done := make(map[string]int) // shard → when its last record was done
-	for shard, list := range records {
+	for _, shard := range slices.Sorted(maps.Keys(records)) {
+		list := records[shard]
 		marks := slices.Clone(b.stored[shard])
 		slices.SortStableFunc(marks, func(x, y mark) int { return x.Compare(y.Position) })
 		for _, m := range append(marks, mark{Position: kcl.ShardEnd, at: never}) {
