@@ -105,7 +105,7 @@ func TestGaps(t *testing.T) {
 func TestRepeatsOfACrash(t *testing.T) {
 	const perSecond = 2 * 10 // records into each shard
 	worst := 0
-	for seed := range *gapSeeds {
+	for seed := range max(3, *gapSeeds) { // of one seed the worker may have just checkpointed
 		inBed(t, uint64(seed+1), gapShards, gapWorld, func(b *bed) {
 			b.produce(gapShards)
 			_, others := b.fleet()
