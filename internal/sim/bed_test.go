@@ -89,6 +89,7 @@ func (b *bed) add(name string, change ...func(*scheduler.Config)) *worker {
 	b.t.Helper()
 	b.mu.Lock()
 	w := &worker{name: name, id: fmt.Sprintf("%s#%d", name, len(b.workers)), done: make(chan struct{})}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
 	b.workers = append(b.workers, w)
 	b.mu.Unlock()
 	c := scheduler.Config{
@@ -105,7 +106,6 @@ func (b *bed) add(name string, change ...func(*scheduler.Config)) *worker {
 	s, err := scheduler.New(c)
 	require.NoError(b.t, err)
 	w.Scheduler = s
-	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
 
