@@ -41,7 +41,6 @@ type play struct {
 	back       time.Time  // when workers ran again after an outage
 	live       []*process // not known to be gone
 	generation int        // of settings
-	started    int
 	calm       []*kcltest.Injection
 
 	mu sync.Mutex
