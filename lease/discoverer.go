@@ -43,7 +43,7 @@ type DiscovererConfig struct {
 // its [Renewer] does not hold, and has them held: it asks the index of owners,
 // which lags, reads each lease consistently, and renews it, so that its term
 // has begun before anything is read. A lease that its former owner has not
-// handed over yet is left for a later pass.
+// handed over yet is read every 300 ms for the first minute.
 //
 // While the renewer drains, what is found is released, or left alone, as
 // [Renewer.Drain] was told.
@@ -128,15 +128,23 @@ type Discovery struct {
 // Run discovers at once, and then again and again until ctx ends.
 func (d *Discoverer) Run(ctx context.Context) {
 	idleSince := time.Now()
-	for {
-		_, err := d.Discover(ctx)
+	var watched vigil
+	look := func(keys []string) {
+		found, err := d.pass(ctx, keys)
 		d.report(ctx, err)
+		if err == nil {
+			watched = watched.after(time.Now(), keys, found.Waiting)
+		}
+	}
+	for {
+		look(nil)
 		idle := time.Duration(-1)
 		if d.renewer.count() == 0 {
 			idle = time.Since(idleSince)
 		}
 		next := time.NewTimer(d.pace.interval(d.cost(), idle))
 		for waiting := true; waiting; {
+			watch, awaited := d.watch(watched)
 			woken := false
 			select {
 			case <-d.wake: // first: what is known to be assigned the index may not have
@@ -148,6 +156,8 @@ func (d *Discoverer) Run(ctx context.Context) {
 					return
 				case <-next.C:
 					waiting = false
+				case <-watch:
+					look(awaited)
 				case <-d.wake:
 					woken = true
 				}
@@ -156,8 +166,7 @@ func (d *Discoverer) Run(ctx context.Context) {
 				keys, all := d.takePoked()
 				waiting = !all
 				if len(keys) > 0 && !all {
-					_, err := d.pass(ctx, keys)
-					d.report(ctx, err)
+					look(keys)
 				}
 			}
 			if d.renewer.count() > 0 {
@@ -166,6 +175,16 @@ func (d *Discoverer) Run(ctx context.Context) {
 		}
 		next.Stop()
 	}
+}
+
+// watch returns when to look at the leases that are to be handed over to this
+// worker; never, if there are none, or the table's read units are rationed.
+func (d *Discoverer) watch(v vigil) (<-chan time.Time, []string) {
+	keys, pause := v.next(time.Now())
+	if len(keys) == 0 || d.pace.provisioned {
+		return nil, nil
+	}
+	return time.After(pause), keys
 }
 
 // Poke makes Run look at once: at these leases, which the caller knows to be
