@@ -274,12 +274,12 @@ func (b *book) parts(p *process, l lease.Lease) {
 }
 
 // buries looks at the leases of shards that a worker has read to their end when it
-// has stopped. Others a leader may have given to it since.
+// has stopped. What it has given up a leader may have given to it again.
 func (b *book) buries(p *process, all []lease.Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, l := range all {
-		if l.ActualOwner() == p.name && b.ended[l.ShardID] == p.id {
+		if l.ActualOwner() == p.name && b.ended[l.ShardID] == p.id && !b.left[l.Key+" "+p.name] {
 			b.breaksLocked(released, "%s has stopped and still owns %s, which has ended", p.id, l.Key)
 		}
 	}

@@ -78,8 +78,8 @@ var occurrences = []occurrence{
 	}},
 	{what: "lag", stormy: 8, gentle: 9, do: func(p *play, _ event, d *rand.Rand) string {
 		stale, index := drawing{d}.time(0, 3*time.Second), drawing{d}.time(0, 10*time.Second)
-		if p.profile == gentle {
-			index /= 10 // or an owner finds a lease after a new leader has given it up
+		if p.profile == gentle { // or new leaders give leases to who leaves, and take them from who has yet to find them
+			stale, index = stale/10, index/10
 		}
 		p.aws.SetLag(stale, index)
 		return fmt.Sprintf("reads are stale by %s, the index by %s", stale, index)
