@@ -161,6 +161,7 @@ func (s *Scheduler) checkStream(ctx context.Context, k *kinesis.Client) error {
 	if err != nil {
 		return fmt.Errorf("stream %s: %w: %w", s.stream.Stream, kcl.ErrDependency, err)
 	}
+	s.found = true
 	return nil
 }
 

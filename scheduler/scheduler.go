@@ -27,6 +27,7 @@ type Scheduler struct {
 	cfg    Config
 	stream kcl.StreamConfig
 	log    *slog.Logger
+	found  bool // the stream, by the start
 
 	ready chan struct{} // closed when the worker has joined
 	done  chan struct{} // closed when Run has returned

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/kcltest"
 	"github.com/go-kcl/kcl/internal/emu/wire"
 	"github.com/go-kcl/kcl/lease"
 )
@@ -400,6 +401,22 @@ func TestStreamDeletedAndMadeAgain(t *testing.T) {
 		f.until(10*time.Minute, "the new stream's records", func() bool { return f.delivered() == 30 })
 		require.NoError(t, m.stop())
 		f.requireAllProcessed()
+	})
+}
+
+// So does one that is deleted before the worker has read any of it: its start has
+// found it.
+func TestStreamDeletedUnread(t *testing.T) {
+	inFleet(t, 2, func(t *testing.T, f *fleet) {
+		cut := f.aws.Inject(kcltest.Fault{Operations: []string{"GetShardIterator", "GetRecords"}, Effect: kcltest.Break})
+		m := f.start("a", func(c *Config) {
+			c.Leases.CleanupInterval, c.Leases.CompletedCleanupInterval, c.Leases.GarbageCleanupInterval = time.Second, time.Second, time.Second
+		})
+		f.until(time.Minute, "both leases", func() bool { return len(m.Status().Leases) == 2 })
+		f.deleteStream()
+		cut.Remove()
+		f.until(5*time.Minute, "no leases", func() bool { return len(f.leases()) == 0 })
+		require.NoError(t, m.stop())
 	})
 }
 

@@ -100,6 +100,9 @@ func newWorker(values context.Context, s *Scheduler, k *kinesis.Client, d *dynam
 		Backoff: c.Shards.ListShardsBackoff, Timeout: c.Shards.ListShardsTimeout, Logger: s.log,
 	})
 	reader := retrieval.NewReader(readerConfig(c, k, w.budget))
+	if s.found {
+		reader.Found(s.stream.Stream)
+	}
 	w.cleaner = lease.NewCleaner(lease.CleanerConfig{
 		Store: w.store, Worker: c.WorkerIdentifier, Children: childrenOf(detector), Drop: w.renewer.Drop,
 		KeepCompleted: c.Leases.KeepFinished, Interval: c.Leases.CleanupInterval,

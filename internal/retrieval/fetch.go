@@ -37,7 +37,7 @@ func (p *Poller) fetch(ctx context.Context) (*Batch, bool) {
 func (p *Poller) read(ctx context.Context) (*Batch, error) {
 	out, err := p.getRecords(ctx)
 	if err == nil {
-		p.r.found.LoadOrStore(p.shard.Stream.String(), struct{}{})
+		p.r.Found(p.shard.Stream)
 		if err = validate(out); err == nil {
 			p.iterator = aws.ToString(out.NextShardIterator)
 			return newBatch(out), nil

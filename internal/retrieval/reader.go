@@ -80,10 +80,14 @@ type Config struct {
 // Reader opens shards for reading.
 type Reader struct {
 	cfg Config
-	// found has the streams that were read once, so that a later "not found"
+	// found has the streams that were found once, so that a later "not found"
 	// tells of a deletion and not of a wrong name.
 	found sync.Map // string of the StreamIdentifier → struct{}
 }
+
+// Found says that the stream exists, or did: "not found" then tells of its
+// deletion. Reading a shard of it says so too.
+func (r *Reader) Found(stream kcl.StreamIdentifier) { r.found.LoadOrStore(stream.String(), struct{}{}) }
 
 // NewReader returns a Reader. It makes no call.
 func NewReader(cfg Config) *Reader {
