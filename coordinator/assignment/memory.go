@@ -128,6 +128,7 @@ func (w worker) stands(now time.Time, t timing) standing {
 // use.
 type memory struct {
 	leases  map[string]sighting // not nil
+	at      time.Time           // of the last look
 	workers map[string]worker   // nil before the first look
 	// unreadable are the workers whose records could not be read, and why.
 	unreadable map[string]string
@@ -164,8 +165,19 @@ func (m *memory) look(leases []lease.Lease, records []workermetrics.Record, unre
 	}
 }
 
+// glimpse is see by who does not look all the time. What it last saw longer than
+// grace ago it sees for the first time: an owner that has changed since need not
+// have changed just now.
+func (m *memory) glimpse(leases []lease.Lease, now time.Time, grace time.Duration) {
+	if now.Sub(m.at) > grace {
+		m.leases = map[string]sighting{}
+	}
+	m.see(leases, now)
+}
+
 // see takes in leases that were read until now. All others are forgotten.
 func (m *memory) see(leases []lease.Lease, now time.Time) {
+	m.at = now
 	seen := make(map[string]sighting, len(leases))
 	for _, l := range leases {
 		seen[l.Key] = m.leases[l.Key].next(l, now)

@@ -270,6 +270,21 @@ func TestSee(t *testing.T) {
 	assert.Equal(t, Held, st)
 }
 
+// A change of owner since an observation of long ago is none that was seen: the
+// present owner's leases expire after the failover time, not the grace of a new
+// one.
+func TestGlimpse(t *testing.T) {
+	for gap, want := range map[float64]State{19: Held, 21: Expired} {
+		m := newMemory()
+		pending, l := theLease("A", "B", 5), theLease("A", "", 9)
+		m.glimpse([]lease.Lease{pending}, at(0), defaults.grace)
+		m.glimpse([]lease.Lease{l}, at(gap), defaults.grace)
+		m.look([]lease.Lease{l}, nil, nil, at(gap+11), defaults)
+		st, _, _ := m.state(&l, at(gap+11), defaults)
+		assert.Equal(t, want, st, "%v s later", gap)
+	}
+}
+
 func TestEarliestExpiry(t *testing.T) {
 	k := func(key, owner string, counter int64) lease.Lease {
 		return lease.Lease{Key: key, Owner: owner, Counter: counter}

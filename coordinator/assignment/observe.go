@@ -82,6 +82,6 @@ func (l *Loop) observe(ctx context.Context, owner string) {
 	l.log.InfoContext(ctx, "leader is silent, its leases are watched", "owner", owner, "leases", len(got))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.memory.see(got, now)
+	l.memory.glimpse(got, now, l.timing.grace)
 	l.looked = time.Time{}
 }
