@@ -58,6 +58,7 @@ type worker struct {
 	id     string // of the process, which a later one of the same name does not have
 	name   string
 	ctx    context.Context
+	began  time.Time
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error
@@ -88,7 +89,7 @@ func (b *bed) start(name string, change ...func(*scheduler.Config)) *worker {
 func (b *bed) add(name string, change ...func(*scheduler.Config)) *worker {
 	b.t.Helper()
 	b.mu.Lock()
-	w := &worker{name: name, id: fmt.Sprintf("%s#%d", name, len(b.workers)), done: make(chan struct{})}
+	w := &worker{name: name, id: fmt.Sprintf("%s#%d", name, len(b.workers)), began: time.Now(), done: make(chan struct{})}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	b.workers = append(b.workers, w)
 	b.mu.Unlock()

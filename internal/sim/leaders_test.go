@@ -117,7 +117,7 @@ func (b *book) taken(a attempt, was, is lease.Lease) {
 	if owner == "" || owner == a.p.name || is.ActualOwner() == owner || !b.askFirst {
 		return
 	}
-	if a.p.play.profile == gentle && a.p.play.works(owner) {
+	if a.p.play.profile == gentle && a.p.play.works(owner, heard.at) {
 		b.breaksLocked(patience, "%s took %s from %s, who was not asked and is well", a.p.id, was.Key, owners(was))
 	}
 	if !heard.renewed {
@@ -143,11 +143,12 @@ func (b *book) quits(was, is lease.Lease) {
 	}
 }
 
-// works reports whether a worker of that name is not to stop.
-func (b *bed) works(name string) bool {
+// works reports whether a worker of that name has run since then, and is not to
+// stop.
+func (b *bed) works(name string, since time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.ContainsFunc(b.workers, func(w *worker) bool { return w.name == name && w.ctx.Err() == nil })
+	return slices.ContainsFunc(b.workers, func(w *worker) bool { return w.name == name && w.ctx.Err() == nil && w.began.Before(since) })
 }
 
 // noteWrite notes what a process knows of a lease by having written it.

@@ -183,12 +183,17 @@ func (p *play) part(b bounds, open int) bool {
 	}
 	time.Sleep(2 * b.report) // a new leader takes workers for alive that reported so long ago
 	x := pick()
-	p.tell("stop %s, leading: %v", x.id, x.Status().Leading)
+	leads := x.Status().Leading
+	p.tell("stop %s, leading: %v", x.id, leads)
 	p.live = slices.DeleteFunc(p.live, func(y *process) bool { return x == y })
 	p.dismiss(x)
-	if limit := b.release(); !x.settings.KeepLeasesOnStop {
+	limit, formula := b.release(), releaseFormula
+	if leads && x.settings.Leases.NoGracefulHandoff { // and so hands nothing over before the next leader looks
+		limit, formula = limit+b.heartbeat, formula+" + heartbeat"
+	}
+	if !x.settings.KeepLeasesOnStop {
 		live := p.running()
-		return p.wait(released, limit, fmt.Sprintf("others to own what it owned: %s = %s", releaseFormula, limit), func() bool { return p.ownedBy(live) })
+		return p.wait(released, limit, fmt.Sprintf("others to own what it owned: %s = %s", formula, limit), func() bool { return p.ownedBy(live) })
 	}
 	return p.spread(open)
 }
