@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl"
-	"github.com/go-kcl/kcl/kcltest"
 	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/kcltest"
 	"github.com/go-kcl/kcl/lease"
 )
 
