@@ -27,8 +27,9 @@ const (
 // item as released to a reader.
 const released = "1"
 
-// maxDuration is where longer durations are cut: about 146 years.
-const maxDuration = time.Duration(math.MaxInt64 / 2)
+// maxDuration is where longer durations are cut: about 146 years, in whole
+// milliseconds, as an item says them.
+const maxDuration = math.MaxInt64 / 2 / time.Millisecond * time.Millisecond
 
 // ErrMalformedLock says that the lock item cannot be read, so that nobody can
 // lead. Delete the item Leader from the lease table; a new leader appears

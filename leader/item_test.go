@@ -1,8 +1,6 @@
 package leader
 
 import (
-	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +105,7 @@ func FuzzDecodeLock(f *testing.F) {
 	f.Add("java", "120000", "v1", true)
 	f.Add("", "2m0s", "", false)
 	f.Add("x", "9223372036854775808", "v", false)
+	f.Add("x", "9223372036854775", "v", false) // cut
 	f.Fuzz(func(t *testing.T, owner, duration, version string, released bool) {
 		item := map[string]types.AttributeValue{"ownerName": str(owner), "leaseDuration": str(duration), "recordVersionNumber": str(version)}
 		if released {
@@ -118,12 +117,10 @@ func FuzzDecodeLock(f *testing.F) {
 			return
 		}
 		require.GreaterOrEqual(t, l.duration, time.Duration(0))
-		require.LessOrEqual(t, l.duration, time.Duration(math.MaxInt64/2))
-		if digits := strings.TrimLeft(duration, "+-0"); len(digits) < 16 && l.duration > 0 {
-			back, err := decodeLock(l.encode("leaseKey"))
-			require.NoError(t, err)
-			back.released = l.released
-			require.Equal(t, l, back)
-		}
+		require.LessOrEqual(t, l.duration, maxDuration)
+		back, err := decodeLock(l.encode("leaseKey"))
+		require.NoError(t, err)
+		back.released = l.released
+		require.Equal(t, l, back)
 	})
 }
