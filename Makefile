@@ -1,7 +1,7 @@
 # Targets; `make help` lists them.
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
-FUZZTIME ?= 5s
+FUZZTIME ?= 2s
 
 .PHONY: help
 help: ## List the targets.
@@ -32,7 +32,7 @@ race: ## All tests under the race detector.
 	$(GO) test -race ./...
 
 .PHONY: fuzz
-fuzz: ## Each fuzz target for FUZZTIME (5s).
+fuzz: ## Each fuzz target for FUZZTIME (2s).
 	@log=$$(mktemp); trap 'rm -f $$log' EXIT; $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./... | while read -r pkg dir; do \
 		for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go 2>/dev/null | sed 's/^func //'); do \
 			echo "fuzz $$pkg $$f"; \

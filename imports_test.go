@@ -28,10 +28,10 @@ var mayImport = map[string][]string{
 	"internal/ddb":    {"", "internal/entity"},
 
 	"lease":                  {"", "metrics", "internal/chance", "internal/ddb", "internal/entity"},
-	"leader":                 {"", "metrics", "internal/ddb", "internal/entity"},         // not what is led
-	"coordinator":            {"", "internal/chance", "internal/ddb", "internal/entity"}, // not who leads
-	"workermetrics":          {"", "metrics", "internal/ddb", "internal/entity"},         // not leases
-	"shardsync":              {"", "metrics", "internal/chance", "lease"},                // not consumers
+	"leader":                 {"", "metrics", "internal/ddb", "internal/entity"},                    // not what is led
+	"coordinator":            {"", "internal/chance", "internal/ddb", "internal/entity"},            // not who leads
+	"workermetrics":          {"", "metrics", "internal/chance", "internal/ddb", "internal/entity"}, // not leases
+	"shardsync":              {"", "metrics", "internal/chance", "lease"},                           // not consumers
 	"coordinator/assignment": {"", "metrics", "internal/chance", "internal/ddb", "internal/entity", "leader", "lease", "workermetrics"},
 
 	"internal/checkpoint": {"", "metrics", "lease"},

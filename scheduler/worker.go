@@ -131,7 +131,8 @@ func newWorker(values context.Context, s *Scheduler, k *kinesis.Client, d *dynam
 		Logger: s.log, Metrics: c.Metrics,
 	})
 	w.assigner, err = assignment.New(assignment.Config{
-		Leases: w.store,
+		Strategy: assignment.LeaseCountBased, // workers do not report their load yet
+		Leases:   w.store,
 		Workers: workermetrics.NewStore(workermetrics.StoreConfig{
 			Client: d, Table: c.Table.Name, Period: c.Leases.WorkerReportInterval, RequestTimeout: c.Leases.RequestTimeout,
 		}),

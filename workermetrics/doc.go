@@ -14,11 +14,30 @@
 // compared with the clock of this host, for there is nothing else to go by; so
 // a worker whose clock is wrong is misjudged for one period and no longer.
 //
+// # How busy
+//
+// A [Sampler] captures the worker's metrics every second. At each report the mean
+// of the samples since the last one goes into the record, behind those of the
+// reports before; a period in which no capture went well says so with
+// [NoSample], and the leaders then pass the worker over. The first report waits
+// for a sample, for a record without figures would look like that of the idlest
+// worker.
+//
+//	C   CPU                  chosen by itself on ECS, Kubernetes and EC2
+//	NI  network, received    needs the machine's bandwidth
+//	NO  network, sent        needs the machine's bandwidth
+//	M   memory               of a Go program
+//
+// A program may bring others; see [Metric].
+//
 // # Metrics
 //
 // Operation WorkerMetricStatsReporter: Success (Count) and Time (Milliseconds)
-// of each report, level Summary, dimension WorkerIdentifier.
+// of each report, level Summary, dimension WorkerIdentifier; and
+// InMemoryMetricStatsReporterFailure (Count), 1 for each capture that failed,
+// level Summary, no dimension.
 //
-// It is one of the library's own parts, exported to be read and reused at one's
-// own risk; its API is not promised.
+// [Metric] and what makes one are for a program to hand to its scheduler. All
+// else is one of the library's own parts, exported to be read and reused at
+// one's own risk; its API is not promised.
 package workermetrics

@@ -17,9 +17,16 @@ const (
 // sample. As the newest value it makes every leader pass the worker over.
 const NoSample = -1
 
-// maxValues is how many values a record keeps of each metric. KCL:
-// noOfPersistedMetricsPerWorkerMetrics.
+// DefaultAlpha is the weight of the newest value in [Load.Average] unless
+// configured. KCL: workerMetricsEMAAlpha.
+const DefaultAlpha = 0.5
+
+// maxValues is how many values a record keeps of each metric unless configured.
+// KCL: noOfPersistedMetricsPerWorkerMetrics.
 const maxValues = 10
+
+// throughput is the short name by which leaders call the throughput of leases.
+const throughput = "T"
 
 // throughputKey in a record's stats asks for the throughput mode. It is the
 // name of a KCL constant, not a metric's short name.
@@ -96,6 +103,22 @@ func (l Load) Failing() bool {
 		}
 	}
 	return false
+}
+
+// Average returns the moving average of a metric's values in percent, in which the
+// newest counts alpha, above 0 and at most 1, and all before it the rest. Values
+// of [NoSample] are left out. It is false if there are no others.
+func (l Load) Average(metric string, alpha float64) (average float64, ok bool) {
+	for _, v := range l.Stats[metric] {
+		switch {
+		case v == NoSample:
+		case !ok:
+			average, ok = v, true
+		default:
+			average = alpha*v + (1-alpha)*average
+		}
+	}
+	return average, ok
 }
 
 // Draining returns l as a worker reports it that wants no more leases: with

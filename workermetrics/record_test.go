@@ -1,6 +1,7 @@
 package workermetrics
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -63,6 +64,31 @@ func TestFailing(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { assert.Equal(t, c.want, Load{c.stats, limits}.Failing()) })
 	}
+}
+
+// lease-assignment-and-worker-metrics#43: the row EMA.
+func TestAverage(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   float64
+	}{
+		{[]float64{10, 20, -1, 30}, 22.5},
+		{[]float64{90, 30}, 60},
+		{[]float64{0, 80, 80}, 60},
+		{[]float64{-1, 50, 50}, 50},
+		{[]float64{50, -1}, 50},
+		{[]float64{-1, -1}, 0},
+		{nil, 0},
+	} {
+		l := Load{Stats: map[string][]float64{"C": c.values, "M": {7}}}
+		average, ok := l.Average("C", DefaultAlpha)
+		assert.Equal(t, c.want, average, "%v", c.values)
+		assert.Equal(t, slices.ContainsFunc(c.values, func(v float64) bool { return v != NoSample }), ok, "%v", c.values)
+	}
+	average, _ := Load{Stats: map[string][]float64{"C": {90, 30}}}.Average("C", 1)
+	assert.Equal(t, 30.0, average, "only the newest")
+	_, ok := Load{}.Average("C", DefaultAlpha)
+	assert.False(t, ok)
 }
 
 // Ruling 8: what a draining worker says must exclude it in every leader's eyes,

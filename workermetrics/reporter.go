@@ -23,10 +23,10 @@ var errDeleted = errors.New("worker's record has been deleted")
 type ReporterConfig struct {
 	Store  *Store
 	Worker string
-	// Load is asked for the worker's load before each report. nil, or a zero
-	// Load, reports none, and the leader goes by throughput or by number of
-	// leases. It must return at once.
-	Load    func() Load
+	// Load is asked for the worker's load before each report: [Sampler.Load].
+	// nil, or a zero Load, reports none, and the leader goes by throughput or by
+	// number of leases. An error fails the report. ctx ends after a period.
+	Load    func(ctx context.Context) (Load, error)
 	Logger  *slog.Logger     // nil discards
 	Metrics metrics.Recorder // nil discards
 }
@@ -36,7 +36,7 @@ type Reporter struct {
 	store  *Store
 	period time.Duration
 	worker string
-	load   func() Load
+	load   func(context.Context) (Load, error)
 	log    *slog.Logger
 	scope  metrics.Scope
 
@@ -67,7 +67,7 @@ func NewReporter(cfg ReporterConfig) *Reporter {
 		turn:   make(chan struct{}, 1),
 	}
 	if r.load == nil {
-		r.load = func() Load { return Load{} }
+		r.load = func(context.Context) (Load, error) { return Load{}, nil }
 	}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
@@ -125,7 +125,7 @@ func (r *Reporter) Report(ctx context.Context) (err error) {
 	if deleted {
 		return errDeleted
 	}
-	rec, err := r.record(start, draining)
+	rec, err := r.record(ctx, draining)
 	if err == nil {
 		r.mu.Lock()
 		r.uncertain = rec.Updated
@@ -140,14 +140,18 @@ func (r *Reporter) Report(ctx context.Context) (err error) {
 	return err
 }
 
-// record makes the record to write. The load comes from code that may panic.
-func (r *Reporter) record(now time.Time, draining bool) (rec Record, err error) {
+// record makes the record to write. The load comes from code that may panic, and
+// may take its time.
+func (r *Reporter) record(ctx context.Context, draining bool) (rec Record, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("load of worker %s: panic: %v", r.worker, p)
 		}
 	}()
-	load := r.load()
+	load, err := r.load(ctx)
+	if err != nil {
+		return Record{}, err
+	}
 	if load.Stats == nil {
 		load.Stats = map[string][]float64{}
 	}
@@ -157,7 +161,7 @@ func (r *Reporter) record(now time.Time, draining bool) (rec Record, err error) 
 	if draining {
 		load = load.Draining()
 	}
-	return Record{Worker: r.worker, Updated: time.Unix(now.Unix(), 0), Load: load}, nil
+	return Record{Worker: r.worker, Updated: time.Unix(time.Now().Unix(), 0), Load: load}, nil
 }
 
 // done keeps the outcome of a report and logs when it differs from the last.

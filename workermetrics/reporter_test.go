@@ -2,6 +2,7 @@ package workermetrics
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -88,6 +89,22 @@ func TestReport(t *testing.T) {
 			require.NoError(t, w.reporter(func() Load { return load }).Report(t.Context()))
 			assert.Equal(t, load, w.record().Load)
 			assert.False(t, w.record().Failing())
+		})
+	})
+	t.Run("says when it was written, however long it waited for the load", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			r := w.reporter(func() Load { time.Sleep(5 * time.Second); return Load{} })
+			require.NoError(t, r.Report(t.Context()))
+			assert.Equal(t, time.Now().Unix(), w.record().Updated.Unix())
+		})
+	})
+	t.Run("fails without the load", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			broken := errors.New("broken")
+			r := NewReporter(ReporterConfig{Store: w.store, Worker: "w", Metrics: &w.figures, Load: func(context.Context) (Load, error) { return Load{}, broken }})
+			require.ErrorIs(t, r.Report(t.Context()), broken)
+			assert.Nil(t, w.item())
+			assert.Equal(t, []float64{0}, w.figures.Values(operation, "Success"))
 		})
 	})
 	t.Run("measures itself", func(t *testing.T) {

@@ -39,7 +39,11 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 }
 
 func (w *world) reporter(load func() Load) *Reporter {
-	return NewReporter(ReporterConfig{Store: w.store, Worker: "w", Load: load, Metrics: &w.figures, Logger: testbed.Logger(w.T.Output())})
+	cfg := ReporterConfig{Store: w.store, Worker: "w", Metrics: &w.figures, Logger: testbed.Logger(w.T.Output())}
+	if load != nil {
+		cfg.Load = func(context.Context) (Load, error) { return load(), nil }
+	}
+	return NewReporter(cfg)
 }
 
 // run runs r until the returned function is called, which waits for its end.

@@ -51,3 +51,47 @@ func BenchmarkRun(b *testing.B) {
 		})
 	}
 }
+
+// 100 workers that measure their load, 10,000 leases.
+func BenchmarkByLoad(b *testing.B) {
+	view := func(owners int, cpu func(i int) float64) View {
+		v := View{Limit: 1000, Balance: true, ReportPeriod: 30 * time.Second}
+		for i := range 10_000 {
+			l := Lease{Lease: &lease.Lease{Key: fmt.Sprintf("shardId-%012d", i)}, State: Unowned}
+			if owners > 0 {
+				l = held(l.Key, fmt.Sprintf("worker-%04d", i%owners))
+			}
+			l.ThroughputKBps, l.HasThroughput = float64(50+i%101), true
+			v.Leases = append(v.Leases, l)
+		}
+		for i := range 100 {
+			r := report(fmt.Sprintf("worker-%04d", i), 0)
+			r.Stats[workermetrics.CPU] = []float64{cpu(i)}
+			r.OperatingRange[workermetrics.CPU] = []int64{100}
+			v.Workers = append(v.Workers, Worker{r.Worker, r, at(0)})
+		}
+		return v
+	}
+	for _, c := range []struct {
+		name   string
+		owners int
+		cpu    func(i int) float64
+	}{
+		{"fresh", 0, func(int) float64 { return 5 }},
+		{"steady", 100, func(int) float64 { return 50 }},
+		{"half of the workers are new", 50, func(i int) float64 {
+			if i < 50 {
+				return 90
+			}
+			return 5
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			v, decide := view(c.owners, c.cpu), ByLoad(Load{})
+			b.ReportAllocs()
+			for b.Loop() {
+				decide(v)
+			}
+		})
+	}
+}

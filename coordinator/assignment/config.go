@@ -29,6 +29,24 @@ type Leadership interface {
 	Resign(context.Context, leader.Term) error
 }
 
+// Strategy names a [Decider], as KCL does.
+type Strategy string
+
+const (
+	// WorkerUtilizationAware evens the load of the workers: [ByLoad].
+	WorkerUtilizationAware Strategy = "WORKER_UTILIZATION_AWARE"
+	// LeaseCountBased evens the number of their leases: [ByCount].
+	LeaseCountBased Strategy = "LEASE_COUNT_BASED"
+)
+
+// decider returns what decides by a strategy.
+func (s Strategy) decider(c Load) Decider {
+	if s == LeaseCountBased {
+		return ByCount
+	}
+	return ByLoad(c)
+}
+
 // Config sets up a [Loop]. A zero field means its default.
 type Config struct {
 	Leases  *lease.Store
@@ -37,9 +55,13 @@ type Config struct {
 	// Worker is this worker's id.
 	Worker string
 
-	// Decide plans who gets which lease. Default [ByCount]. KCL:
+	// Strategy is what leases are assigned by. Default [WorkerUtilizationAware].
+	// The leader's counts, so workers of one fleet should have the same. KCL:
 	// leaseAssignmentStrategy.
-	Decide Decider
+	Strategy Strategy
+	// Load sets up [WorkerUtilizationAware]. KCL:
+	// workerUtilizationAwareAssignmentConfig.
+	Load Load
 	// FailoverTime is how long a counter may stand still before its lease is
 	// expired. Default 10 s. KCL: failoverTimeMillis.
 	FailoverTime time.Duration
@@ -113,11 +135,19 @@ func (c Config) withDefaults() (Config, error) {
 	case c.MaxLeases == 0:
 		c.MaxLeases = math.MaxInt
 	}
+	switch c.Strategy {
+	case "":
+		c.Strategy = WorkerUtilizationAware
+	case WorkerUtilizationAware, LeaseCountBased:
+	default:
+		faults = append(faults, fmt.Errorf("%s is %q, must be %s or %s", "Strategy", c.Strategy, WorkerUtilizationAware, LeaseCountBased))
+	}
+	var err error
+	if c.Load, err = c.Load.withDefaults(); err != nil {
+		faults = append(faults, err)
+	}
 	if len(faults) > 0 {
 		return c, fmt.Errorf("lease assignment: %w", errors.Join(faults...))
-	}
-	if c.Decide == nil {
-		c.Decide = ByCount
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -3,7 +3,6 @@ package assignment
 import (
 	"cmp"
 	"container/heap"
-	"math"
 	"slices"
 	"strings"
 )
@@ -22,7 +21,7 @@ import (
 // otherwise find no room, and never be.
 func ByCount(v View) Plan {
 	c := count(v)
-	plan := c.assign(v)
+	plan := c.assign(v, func(w *tally) bool { return w.live < v.Limit }, func(w *tally, i int) { w.add(v.Leases[i]) })
 	if v.Balance {
 		plan.Balance, plan.Uneven = c.balance(v)
 	}
@@ -32,11 +31,13 @@ func ByCount(v View) Plan {
 // tally counts one worker's leases.
 type tally struct {
 	id      string
-	live    int   // leases held or about to be, but those at SHARD_END
-	before  int   // live before the run
-	load    int   // live, and the ended ones given in this run, lest one worker get all of these
-	quota   int   // what live is to become by balancing
-	movable []int // indexes of leases it can give away
+	index   int     // in View.Workers
+	ratio   float64 // of load to the fleet's average, where the load is known
+	live    int     // leases held or about to be, but those at SHARD_END
+	before  int     // live before the run
+	load    int     // live, and the ended ones given in this run, lest one worker get all of these
+	quota   int     // what live is to become by balancing
+	movable []int   // indexes of leases it can give away
 }
 
 func (t *tally) add(l Lease) {
@@ -60,7 +61,7 @@ func (t tallies) find(id string) *tally {
 func count(v View) tallies {
 	t := make(tallies, len(v.Workers))
 	for i, w := range v.Workers {
-		t[i] = &tally{id: w.ID}
+		t[i] = &tally{id: w.ID, index: i}
 	}
 	for i, l := range v.Leases {
 		w := t.find(l.Holder())
@@ -80,7 +81,10 @@ func count(v View) tallies {
 	return t
 }
 
-func (t tallies) assign(v View) (p Plan) {
+// assign plans who gets the leases that are to be given away. room reports
+// whether a worker may get a lease, give takes in that it gets the one of that
+// index.
+func (t tallies) assign(v View, room func(*tally) bool, give func(w *tally, lease int)) (p Plan) {
 	var live, ended []int
 	for _, i := range v.assignable() {
 		if v.Leases[i].Ended() {
@@ -89,27 +93,30 @@ func (t tallies) assign(v View) (p Plan) {
 			live = append(live, i)
 		}
 	}
-	t.assignTo(t.room(v.Limit), v, live, v.Limit, &p)
-	t.assignTo(t.room(math.MaxInt), v, ended, math.MaxInt, &p)
+	t.assignTo(v, live, room, give, &p)
+	for _, w := range t {
+		w.ratio = 0 // those at SHARD_END are spread by number
+	}
+	t.assignTo(v, ended, func(*tally) bool { return true }, give, &p)
 	return p
 }
 
-// assignTo gives leases to workers of which none gets more than limit live ones.
-func (t tallies) assignTo(room queue, v View, leases []int, limit int, p *Plan) {
+func (t tallies) assignTo(v View, leases []int, room func(*tally) bool, give func(*tally, int), p *Plan) {
+	q := t.having(room)
 	for _, i := range leases {
 		l := v.Leases[i]
 		if l.State == Overdue && t.find(l.Owner) != nil {
 			p.Assign = append(p.Assign, Move{i, l.Owner}) // counted there already
 			continue
 		}
-		w := room.take(l.ActualOwner())
+		w := q.take(l.ActualOwner())
 		if w == nil {
 			p.Spill++
 			continue
 		}
-		w.add(l)
-		if w.live < limit {
-			room.put(w)
+		give(w, i)
+		if room(w) {
+			q.put(w)
 		}
 		// An expired lease stays with its owner, who will find it again, if
 		// nobody else can have it. One in a hand-off must be written: as it is,
@@ -120,11 +127,11 @@ func (t tallies) assignTo(room queue, v View, leases []int, limit int, p *Plan) 
 	}
 }
 
-// room returns the workers that may have another live lease.
-func (t tallies) room(limit int) queue {
+// having returns the workers that have room.
+func (t tallies) having(room func(*tally) bool) queue {
 	var q queue
 	for _, w := range t {
-		if w.live < limit {
+		if room(w) {
 			q = append(q, w)
 		}
 	}
@@ -219,7 +226,7 @@ func (q queue) Len() int      { return len(q) }
 func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 func (q queue) Less(i, j int) bool {
 	a, b := q[i], q[j]
-	return cmp.Or(cmp.Compare(a.load, b.load), cmp.Compare(a.before, b.before), strings.Compare(a.id, b.id)) < 0
+	return cmp.Or(cmp.Compare(a.ratio, b.ratio), cmp.Compare(a.load, b.load), cmp.Compare(a.before, b.before), strings.Compare(a.id, b.id)) < 0
 }
 func (q *queue) Push(x any) { *q = append(*q, x.(*tally)) }
 func (q *queue) Pop() any {

@@ -36,6 +36,34 @@
 // that expired gets none until its record has changed since, for a record stays
 // fresh for a minute after its worker's death.
 //
+// # Load
+//
+// By [LeaseCountBased] every worker gets the same number of leases. By
+// [WorkerUtilizationAware], the default, every worker's load is to be near the
+// fleet's average. A worker's load is the moving average of what it reports, by
+// metric; of one that reports nothing it is the throughput of its leases, of
+// which a fair share is 100. What a lease costs a worker is taken to be what its
+// throughput costs the fleet on average, an idle lease counting a little and one
+// of unknown throughput as the average one.
+//
+//	free leases   each to the worker with the lowest load relative to the
+//	              average, which grows with every lease it gets
+//	balancing     the metric with the most excess counts; whoever is above its
+//	              band (10 %), or its own operating range, gives up to 60 % of
+//	              its excess to those that stay below the average with it
+//
+// Runs follow each other faster than reports do, so the load of a lease that
+// came to a worker, or is to come, is added until the reports show it, by the
+// moving average's own arithmetic; that of one that left is taken off. A lease
+// stays where it came until most of it shows, and a worker that gave gets none
+// by balancing as long. A worker without leases gets one of whoever has the most,
+// if it has room. So a step in load is answered by moves within a balancing
+// interval, and then there is rest: load that would have to be cut finer than
+// leases are stays where it is.
+//
+// In a fleet of which only some workers report their load these are, together,
+// to carry their fair share of throughput, and each its part of it by its load.
+//
 // # Time
 //
 // A run follows the last one after what its scan cost, at 50 read units a

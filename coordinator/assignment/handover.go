@@ -40,7 +40,7 @@ func (l *Loop) HandOver(ctx context.Context, holds func(key string) bool) (n int
 			v.Leases[i].State = Abandoned
 		}
 	}
-	n, err = l.write(ctx, writes(v, handOver(v, l.cfg.Worker), true))
+	n, err = l.write(ctx, writes(v, handOver(v, l.cfg.Worker, l.decide), true))
 	if err != nil {
 		return n, fmt.Errorf("hand over leases: %w", err)
 	}
@@ -48,24 +48,28 @@ func (l *Loop) HandOver(ctx context.Context, holds func(key string) bool) (n int
 }
 
 // handOver plans to give the leases that a worker holds, or was given in vain, to
-// those who have the fewest.
-func handOver(v View, from string) (p Plan) {
-	t := count(v)
-	room := t.room(v.Limit)
+// others, as if they were free. What else there is to assign is left to the next
+// leader.
+func handOver(v View, from string, decide Decider) (p Plan) {
+	only := v
+	only.Balance, only.Leases = false, make([]Lease, 0, len(v.Leases))
+	var at []int // index in v of the leases of only
 	for i, l := range v.Leases {
-		if l.State != Held && l.State != Abandoned || l.Owner != from || l.Ended() || l.HandOffPending() {
+		switch {
+		case (l.State == Held || l.State == Abandoned) && l.Owner == from && !l.Ended() && !l.HandOffPending():
+			l.State = Abandoned
+		case l.State.Free():
 			continue
+		case l.State == Overdue:
+			l.State = Pending
 		}
-		w := room.take(from)
-		if w == nil {
-			p.Spill++
-			continue
-		}
-		w.add(l)
-		if w.live < v.Limit {
-			room.put(w)
-		}
-		p.Balance = append(p.Balance, Move{i, w.id})
+		only.Leases = append(only.Leases, l)
+		at = append(at, i)
 	}
+	p = decide(only)
+	for _, m := range p.Assign {
+		p.Balance = append(p.Balance, Move{at[m.Lease], m.To})
+	}
+	p.Assign = nil
 	return p
 }

@@ -118,7 +118,7 @@ func TestHandOverPlan(t *testing.T) {
 		held("a", "L"), held("b", "L"), held("c", "L"), held("d", "L"), held("e", "L"),
 		ended(held("x", "L")), in(Pending, "p", "W1", "L", 0), in(Pending, "q", "L", "W1", 0), in(Unowned, "u", "", "", 0),
 	}}.view()
-	p := handOver(v, "L")
+	p := handOver(v, "L", ByCount)
 	assert.Equal(t, "a→W1 b→W1 c→W2", moved(v, p.Balance), "W1 has one besides the one on its way")
 	assert.Equal(t, 2, p.Spill)
 	assert.Empty(t, p.Assign)

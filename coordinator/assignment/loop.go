@@ -21,13 +21,13 @@ const followerReport = time.Minute
 // Loop assigns leases while this worker leads. Its methods may be called from
 // any goroutine.
 type Loop struct {
-	cfg     Config
-	byCount bool // cfg.Decide was not given
-	timing  timing
-	every   intervals
-	log     *slog.Logger
-	scope   metrics.Scope
-	poke    chan string // holds one
+	cfg    Config
+	decide Decider
+	timing timing
+	every  intervals
+	log    *slog.Logger
+	scope  metrics.Scope
+	poke   chan string // holds one
 
 	// turn holds one token, taken for the length of a run or a hand-over.
 	turn chan struct{}
@@ -44,21 +44,20 @@ type Loop struct {
 // New returns a Loop that does nothing before [Loop.Run]. It makes no call; an
 // error names every fault of c.
 func New(c Config) (*Loop, error) {
-	byCount := c.Decide == nil
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	return &Loop{
-		cfg:     c,
-		byCount: byCount,
-		timing:  c.timing(),
-		every:   c.intervals(),
-		log:     c.Logger.With("worker", c.Worker),
-		scope:   metrics.Scope{Recorder: c.Metrics, Operation: operation},
-		poke:    make(chan string, 1),
-		turn:    make(chan struct{}, 1),
-		memory:  newMemory(),
+		cfg:    c,
+		decide: c.Strategy.decider(c.Load),
+		timing: c.timing(),
+		every:  c.intervals(),
+		log:    c.Logger.With("worker", c.Worker),
+		scope:  metrics.Scope{Recorder: c.Metrics, Operation: operation},
+		poke:   make(chan string, 1),
+		turn:   make(chan struct{}, 1),
+		memory: newMemory(),
 	}, nil
 }
 

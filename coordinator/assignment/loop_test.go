@@ -1,8 +1,11 @@
 package assignment
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -214,15 +217,15 @@ func TestPanic(t *testing.T) {
 	inCloud(t, func(t *testing.T, c *cloud) {
 		c.create(lease.Lease{Key: "k"})
 		panics := 1
-		a := c.worker("A", func(cfg *Config) {
-			cfg.Decide = func(v View) Plan {
-				if panics > 0 {
-					panics--
-					panic("bad plan")
-				}
-				return ByCount(v)
+		a := c.worker("A")
+		a.decide = func(v View) Plan {
+			if panics > 0 {
+				panics--
+				panic("bad plan")
 			}
-		}).works()
+			return ByCount(v)
+		}
+		a.works()
 		time.Sleep(time.Second)
 		assert.False(t, a.leading(), "at once")
 		assert.Equal(t, []float64{1}, a.figures("ForceLeaderRelease"))
@@ -326,11 +329,12 @@ func TestTells(t *testing.T) {
 }
 
 func TestNewNamesAllFaults(t *testing.T) {
-	_, err := New(Config{FailoverTime: -1, MaxLeases: -1, Interval: -time.Second})
+	_, err := New(Config{FailoverTime: -1, MaxLeases: -1, Interval: -time.Second, Strategy: "RANDOM", Load: Load{Dampening: 200}})
 	require.Error(t, err)
 	for _, want := range []string{
 		"Leases is missing", "Workers is missing", "Leader is missing", "Worker is missing",
 		"FailoverTime is -1ns, must not be negative", "Interval is -1s, must not be negative", "MaxLeases is -1, must not be negative",
+		`Strategy is "RANDOM", must be WORKER_UTILIZATION_AWARE or LEASE_COUNT_BASED`, "Load.Dampening is 200, must be above 0 and at most 100",
 	} {
 		assert.ErrorContains(t, err, want)
 	}
@@ -338,16 +342,49 @@ func TestNewNamesAllFaults(t *testing.T) {
 
 // Do better 24.
 func TestWarnsOfAnotherStrategy(t *testing.T) {
+	for strategy, want := range map[Strategy]int{LeaseCountBased: 1, WorkerUtilizationAware: 0} {
+		t.Run(string(strategy), func(t *testing.T) {
+			inCloud(t, func(t *testing.T, c *cloud) {
+				p := c.worker("A", func(cfg *Config) { cfg.Strategy = strategy })
+				var log bytes.Buffer
+				p.log = slog.New(slog.NewTextHandler(&log, nil))
+				p.leads()
+				c.reports("A")
+				c.loaded("J", 50)
+				for range 3 {
+					require.NoError(t, p.assigns())
+				}
+				assert.Equal(t, want, strings.Count(log.String(), "this leader assigns by number of leases"))
+			})
+		})
+	}
+}
+
+// loaded has a worker report that load of its processor.
+func (c *cloud) loaded(worker string, percent float64) {
+	c.T.Helper()
+	r := workermetrics.Record{Worker: worker, Updated: time.Unix(time.Now().Unix(), 0), Load: workermetrics.Load{
+		Stats: map[string][]float64{workermetrics.CPU: {percent}}, OperatingRange: map[string][]int64{workermetrics.CPU: {100}},
+	}}
+	require.NoError(c.T, c.records.Put(c.T.Context(), r))
+}
+
+// What workers report and what owners write of their leases' throughput decides,
+// and what has just been given counts in the next run, seconds later.
+func TestAssignsByLoad(t *testing.T) {
 	inCloud(t, func(t *testing.T, c *cloud) {
-		c.create(lease.Lease{Key: "1"})
 		p := c.worker("A").leads()
-		c.reports("A")
-		r := workermetrics.Record{Worker: "J", Updated: time.Unix(time.Now().Unix(), 0), Load: workermetrics.Load{
-			Stats: map[string][]float64{"C": {50}}, OperatingRange: map[string][]int64{"C": {100}},
-		}}
-		require.NoError(t, c.records.Put(t.Context(), r))
-		require.NoError(t, p.assigns())
-		term, _ := p.decider.Leading()
-		assert.Equal(t, term.Number, p.course.warned)
+		for worker, percent := range map[string]float64{"A": 80, "B": 40, "C": 60} {
+			c.loaded(worker, percent)
+		}
+		for key, owner := range map[string]string{"1": "A", "2": "A", "3": "B", "4": "B", "5": "C", "6": "C"} {
+			c.create(lease.Lease{Key: key, Owner: owner, Counter: 1})
+		}
+		for i, key := range []string{"7", "8", "9"} {
+			c.create(lease.Lease{Key: key})
+			require.NoError(t, p.assigns())
+			time.Sleep(2 * time.Second)
+			assert.Equal(t, []string{"B", "C", "B"}[i], c.get(key).Owner)
+		}
 	})
 }

@@ -26,6 +26,8 @@ type timing struct {
 type sighting struct {
 	owner, checkpointOwner string
 	counter                int64
+	before                 string    // the actual owner before the present one, if it was seen and there was one
+	came                   time.Time // when the present one was first seen in its place; zero if that was not seen
 	since                  time.Time // first look at this counter with this actual owner, or begin of this hand-off
 	handOff                time.Time // first look at the pending hand-off; zero if none is
 	fresh                  bool      // the counter was not seen to move since the owner changed or the hand-off began
@@ -56,6 +58,9 @@ func (s sighting) next(l lease.Lease, now time.Time) sighting {
 		n.since, n.fresh, n.renewed, n.untouched, n.expired = now, true, false, l.Counter == s.counter+1, false
 	case l.Counter != s.counter:
 		n.since, n.fresh, n.renewed, n.untouched, n.expired = now, false, true, false, false
+	}
+	if !first && l.ActualOwner() != s.actualOwner() {
+		n.before, n.came = s.actualOwner(), now
 	}
 	switch {
 	case !l.HandOffPending():
@@ -234,16 +239,18 @@ func (m *memory) unfit(id string) bool {
 // view says how things stand at now, the instant of the last look, which found
 // these leases. The worker called leaving gets none.
 func (m *memory) view(leases []lease.Lease, now time.Time, t timing, leaving string) View {
-	v := View{Leases: make([]Lease, len(leases))}
+	v := View{Leases: make([]Lease, len(leases)), ReportPeriod: t.report}
 	for i := range leases {
 		l := &v.Leases[i]
 		l.Lease = &leases[i]
 		l.State, l.Since, l.Movable = m.state(l.Lease, now, t)
+		s := m.leases[l.Key]
+		l.Came, l.Before = s.came, s.before
 	}
 	slices.SortFunc(v.Leases, func(a, b Lease) int { return strings.Compare(a.Key, b.Key) })
 	for id, w := range m.workers {
 		if w.stand == active && id != leaving {
-			v.Workers = append(v.Workers, Worker{id, w.record})
+			v.Workers = append(v.Workers, Worker{id, w.record, w.seen.LastSeen()})
 		}
 	}
 	slices.SortFunc(v.Workers, func(a, b Worker) int { return strings.Compare(a.ID, b.ID) })

@@ -231,7 +231,11 @@ func TestHandOverOfAnyView(t *testing.T) {
 		v := anyView(t)
 		from := rapid.SampledFrom([]string{"W1", "W2", "X0"}).Draw(t, "from")
 		v.Workers = slices.DeleteFunc(v.Workers, func(w Worker) bool { return w.ID == from })
-		p := handOver(v, from)
+		decide := ByCount
+		if rapid.Bool().Draw(t, "by load") {
+			decide = ByLoad(Load{})
+		}
+		p := handOver(v, from, decide)
 		require.Empty(t, p.Assign)
 		before := load(v, Plan{}, false)
 		given := map[string]int{}

@@ -24,6 +24,7 @@ type pace struct {
 	interval time.Duration
 	last     time.Time // zero: balance with the next run
 	hurried  bool
+	stuck    bool // a worker without leases got none
 }
 
 // due reports whether a run at now balances. idle: some worker has no lease
@@ -33,8 +34,8 @@ func (p pace) due(now time.Time, idle bool) bool {
 	switch {
 	case p.last.IsZero(), since >= p.interval:
 		return true
-	case p.hurried:
-		return since >= hurriedInterval
+	case p.hurried, p.stuck:
+		return (p.hurried || idle) && since >= hurriedInterval
 	}
 	return idle
 }
@@ -43,11 +44,11 @@ func (p pace) due(now time.Time, idle bool) bool {
 func (p pace) after(now time.Time, idle bool, plan Plan) pace {
 	switch {
 	case len(plan.Balance) > 0:
-		p.hurried = p.hurried || idle
+		p.hurried, p.stuck = p.hurried || idle, false
 	case plan.Uneven:
 		return p // nothing could be moved yet: the next run tries again
 	default:
-		p.hurried = false
+		p.hurried, p.stuck = false, idle
 	}
 	p.last = now
 	return p

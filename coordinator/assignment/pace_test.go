@@ -32,6 +32,9 @@ func TestBalancePace(t *testing.T) {
 		}},
 		{"a second one, once it is even again", []run{{0, false, true, even}, {4, true, true, moves}, {24, false, true, even}, {26, true, true, moves}}},
 		{"what could not be moved is tried again with the next run", []run{{0, false, true, stuck}, {2, false, true, stuck}, {4, false, true, moves}, {6, false, false, even}}},
+		{"a worker without leases that is to get none is no reason to try with every run", []run{
+			{0, true, true, even}, {2, true, false, even}, {19.9, true, false, even}, {20, true, true, even}, {40, false, false, even}, {60, true, true, moves}, {80, false, true, even}, {82, true, true, moves},
+		}},
 		{"a plain imbalance does not hurry", []run{{0, false, true, even}, {60, false, true, moves}, {80, false, false, even}, {120, false, true, moves}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func (l *Loop) runOnce(ctx context.Context, term leader.Term, c *course) (out ou
 	v.Balance = c.pace.due(now, idle)
 
 	start = time.Now()
-	plan := l.cfg.Decide(v)
+	plan := l.decide(v)
 	if v.Balance {
 		c.pace = c.pace.after(now, idle, plan)
 	}
@@ -148,7 +148,7 @@ func (l *Loop) logWorkers(ctx context.Context, before, after memory) {
 // load while this leader goes by number: the strategy then changes, unnoticed,
 // whenever leadership does.
 func (l *Loop) warnOfStrategies(ctx context.Context, v View) {
-	if !l.byCount {
+	if l.cfg.Strategy != LeaseCountBased {
 		return
 	}
 	for _, w := range v.Workers {

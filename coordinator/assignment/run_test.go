@@ -133,9 +133,8 @@ func TestRunWrites(t *testing.T) {
 	t.Run("a decider that wants an ended lease moved", func(t *testing.T) { // lease-assignment-and-worker-metrics#37
 		inCloud(t, func(t *testing.T, c *cloud) {
 			c.create(lease.Lease{Key: "k", Owner: "A", Counter: 5, Checkpoint: kcl.ShardEnd})
-			p := c.worker("A", func(cfg *Config) {
-				cfg.Decide = func(View) Plan { return Plan{Balance: []Move{{0, "B"}}} }
-			}).leads()
+			p := c.worker("A").leads()
+			p.decide = func(View) Plan { return Plan{Balance: []Move{{0, "B"}}} }
 			require.NoError(t, p.assigns())
 			assert.Equal(t, "k:B", c.owners())
 			assert.Equal(t, int64(6), c.get("k").Counter)

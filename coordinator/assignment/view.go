@@ -41,6 +41,10 @@ type Lease struct {
 	// Movable: may be moved to balance. It is held, not ended, and its owner is
 	// known to renew it.
 	Movable bool
+	// Came is when this process saw the lease come to its actual owner, and
+	// Before whose it was until then, if anybody's; zero if it did not see that.
+	Came   time.Time
+	Before string
 }
 
 // Holder is the worker that the lease counts for: in a pending hand-off the next
@@ -56,6 +60,8 @@ func (l Lease) Holder() string {
 type Worker struct {
 	ID     string
 	Record workermetrics.Record
+	// Reported is when this process saw the record come.
+	Reported time.Time
 }
 
 // View is what a [Decider] decides by.
@@ -66,6 +72,8 @@ type View struct {
 	Limit int
 	// Balance asks for held leases to be moved where that evens the load.
 	Balance bool
+	// ReportPeriod is how often workers report.
+	ReportPeriod time.Duration
 }
 
 // Move gives a lease to a worker.

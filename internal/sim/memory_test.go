@@ -16,6 +16,9 @@ import (
 // A fleet that goes on for days, with reshards all the time, holds no more in the
 // end than when the stream had first lost what it does not keep.
 func TestMemoryStaysBounded(t *testing.T) {
+	if racing {
+		t.Skip("the race detector's own memory is no matter of ours")
+	}
 	inBed(t, 1, 4, kcltest.Options{}, func(b *bed) {
 		for _, name := range []string{"a", "b"} {
 			b.start(name, unsigned, func(c *scheduler.Config) {
