@@ -24,23 +24,24 @@ var mayImport = map[string][]string{
 	"metrics": {},
 
 	"internal/chance": {},
+	"internal/wait":   {},
 	"internal/entity": {},
 	"internal/ddb":    {"", "internal/entity"},
 
-	"lease":                  {"", "metrics", "internal/chance", "internal/ddb", "internal/entity"},
-	"leader":                 {"", "metrics", "internal/ddb", "internal/entity"},                    // not what is led
-	"coordinator":            {"", "internal/chance", "internal/ddb", "internal/entity"},            // not who leads
-	"workermetrics":          {"", "metrics", "internal/chance", "internal/ddb", "internal/entity"}, // not leases
-	"shardsync":              {"", "metrics", "internal/chance", "lease"},                           // not consumers
+	"lease":                  {"", "metrics", "internal/chance", "internal/ddb", "internal/entity", "internal/wait"},
+	"leader":                 {"", "metrics", "internal/ddb", "internal/entity"},                                     // not what is led
+	"coordinator":            {"", "internal/chance", "internal/ddb", "internal/entity", "internal/wait"},            // not who leads
+	"workermetrics":          {"", "metrics", "internal/chance", "internal/ddb", "internal/entity", "internal/wait"}, // not leases
+	"shardsync":              {"", "metrics", "internal/chance", "lease", "internal/wait"},                           // not consumers
 	"coordinator/assignment": {"", "metrics", "internal/chance", "internal/ddb", "internal/entity", "leader", "lease", "workermetrics"},
 
 	"internal/checkpoint": {"", "metrics", "lease"},
-	"internal/retrieval":  {"", "metrics", "internal/chance"},                                                                    // not leases
-	"internal/consumer":   {"", "metrics", "internal/chance", "lease", "shardsync", "internal/checkpoint", "internal/retrieval"}, // not other shards
+	"internal/retrieval":  {"", "metrics", "internal/chance", "internal/wait"},                                                                    // not leases
+	"internal/consumer":   {"", "metrics", "internal/chance", "lease", "shardsync", "internal/checkpoint", "internal/retrieval", "internal/wait"}, // not other shards
 
 	// The only place where packages meet.
 	"scheduler": {"", "metrics", "lease", "leader", "coordinator", "coordinator/assignment", "workermetrics", "shardsync",
-		"internal/ddb", "internal/consumer", "internal/retrieval"},
+		"internal/ddb", "internal/consumer", "internal/retrieval", "internal/wait"},
 
 	// The emulation knows nothing of the library it serves to test.
 	"internal/emu/wire":     {},

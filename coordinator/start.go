@@ -12,6 +12,7 @@ import (
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/chance"
 	"github.com/go-kcl/kcl/internal/ddb"
+	"github.com/go-kcl/kcl/internal/wait"
 )
 
 // ErrRefused says that this version must not serve the application as its
@@ -57,8 +58,8 @@ func (s *Store) Start(ctx context.Context, c StartConfig) error {
 	}
 	for try := range startTries {
 		if try > 1 {
-			if err := sleep(ctx, startPause+chance.Below(startJitter)); err != nil {
-				return fmt.Errorf("start in table %s: %w", s.table, err)
+			if !wait.For(ctx, startPause+chance.Below(startJitter)) {
+				return fmt.Errorf("start in table %s: %w", s.table, context.Cause(ctx))
 			}
 		}
 		// The legacy table alone refuses: nothing else needs to be read then.
@@ -171,15 +172,4 @@ func refuseMalformed(err error) error {
 		return fmt.Errorf("%w: %w; a later version of the library or a hand wrote it: use that version, or restore the item", ErrRefused, err)
 	}
 	return err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

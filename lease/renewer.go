@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/chance"
+	"github.com/go-kcl/kcl/internal/wait"
 	"github.com/go-kcl/kcl/metrics"
 )
 
@@ -350,14 +351,7 @@ func (r *Renewer) age(t *tenure) time.Duration {
 // doubled for each, less up to half of it. It is false when ctx ends first.
 func pause(ctx context.Context, attempt int) bool {
 	d := firstRetry << attempt
-	timer := time.NewTimer(d - chance.Below(d/2))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return wait.For(ctx, d-chance.Below(d/2))
 }
 
 // stop forgets every lease.

@@ -19,6 +19,7 @@ import (
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/ddb"
 	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/internal/wait"
 	"github.com/go-kcl/kcl/lease"
 	"github.com/go-kcl/kcl/shardsync"
 )
@@ -160,7 +161,7 @@ func TestLeaderWithoutLockStopsListing(t *testing.T) {
 			calls[i.Client]++
 			together = max(together, len(listing))
 			mu.Unlock()
-			sleep(ctx, 55*time.Second) // longer than the lock lasts
+			wait.For(ctx, 55*time.Second) // longer than the lock lasts
 			mu.Lock()
 			delete(listing, i.Client)
 			mu.Unlock()

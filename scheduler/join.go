@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
@@ -16,6 +15,7 @@ import (
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/coordinator"
 	"github.com/go-kcl/kcl/internal/ddb"
+	"github.com/go-kcl/kcl/internal/wait"
 	"github.com/go-kcl/kcl/metrics"
 	"github.com/go-kcl/kcl/shardsync"
 	"github.com/go-kcl/kcl/workermetrics"
@@ -77,7 +77,7 @@ func (s *Scheduler) join(values context.Context) (*worker, error) {
 			level = slog.LevelWarn
 		}
 		s.log.Log(ctx, level, "start failed, tried again", "attempt", attempt, "err", err)
-		if !sleep(ctx, s.cfg.SchedulerInitializationBackoff) {
+		if !wait.For(ctx, s.cfg.SchedulerInitializationBackoff) {
 			break
 		}
 	}
@@ -181,16 +181,4 @@ func isFatal(err error) bool {
 		return true
 	}
 	return false
-}
-
-// sleep waits and reports whether ctx is still alive.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/wait"
 )
 
 const (
@@ -195,7 +196,7 @@ func (w *worker) sayGoodbye(ctx context.Context, reported time.Time) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lastCalls)
 	defer cancel()
-	for sleep(ctx, max(settle-time.Since(reported), 0)) {
+	for wait.For(ctx, max(settle-time.Since(reported), 0)) {
 		found, err := w.discoverer.Discover(ctx)
 		if err == nil && found.Released == 0 && len(found.Waiting) == 0 {
 			break

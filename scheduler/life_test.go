@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/wait"
 )
 
 // produce puts records at a steady rate until the fleet stops.
@@ -21,7 +22,7 @@ func (f *fleet) produce(every time.Duration) (stop func()) {
 	go func() {
 		defer close(done)
 		k := f.kinesis()
-		for i := 0; sleep(ctx, every); i++ {
+		for i := 0; wait.For(ctx, every); i++ {
 			_, err := k.PutRecord(ctx, &kinesis.PutRecordInput{
 				StreamName: aws.String(testStream), PartitionKey: aws.String(fmt.Sprint("key", i)), Data: fmt.Appendf(nil, "produced %d", i),
 			})

@@ -16,6 +16,7 @@ import (
 	"github.com/go-kcl/kcl/internal/consumer"
 	"github.com/go-kcl/kcl/internal/ddb"
 	"github.com/go-kcl/kcl/internal/retrieval"
+	"github.com/go-kcl/kcl/internal/wait"
 	"github.com/go-kcl/kcl/leader"
 	"github.com/go-kcl/kcl/lease"
 	"github.com/go-kcl/kcl/shardsync"
@@ -237,7 +238,7 @@ func (w *worker) serve() error {
 // watchConsumers has consumers that deliver nothing say so.
 func (w *worker) watchConsumers(ctx context.Context) {
 	after := cmp.Or(w.cfg.LogWarningForTaskAfter, consumer.DefaultWarnAfter)
-	for pause := after; sleep(ctx, max(pause, reportPause)); {
+	for pause := after; wait.For(ctx, max(pause, reportPause)); {
 		now := time.Now()
 		again := now.Add(after) // for a consumer that begins now
 		for _, t := range w.list() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/wait"
 	"github.com/go-kcl/kcl/lease"
 	"github.com/go-kcl/kcl/metrics"
 )
@@ -208,7 +209,7 @@ func (a *Auditor) first(ctx context.Context) error {
 			level = slog.LevelWarn
 		}
 		a.cfg.Logger.Log(ctx, level, "first shard sync failed, tried again", "stream", stream, "attempt", a.failures, "err", err)
-		if pause(ctx, a.cfg.Backoff) != nil {
+		if !wait.For(ctx, a.cfg.Backoff) {
 			return nil
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/chance"
+	"github.com/go-kcl/kcl/internal/wait"
 )
 
 var (
@@ -164,8 +165,8 @@ func (d *Detector) page(ctx context.Context, in *kinesis.ListShardsInput) (*kine
 	err := errEmptyPage
 	for attempt := range d.cfg.Attempts {
 		if attempt > 0 && !errors.Is(err, errEmptyPage) {
-			if werr := pause(ctx, backoff(attempt, d.cfg.Backoff)); werr != nil {
-				return nil, werr
+			if !wait.For(ctx, backoff(attempt, d.cfg.Backoff)) {
+				return nil, context.Cause(ctx)
 			}
 		}
 		var out *kinesis.ListShardsOutput
@@ -217,17 +218,6 @@ func backoff(attempt int, mean time.Duration) time.Duration {
 	return chance.Below(bound) + 1
 }
 
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // Child is a shard that a closed shard's last answer names.
 type Child struct {
 	ID        string
@@ -255,8 +245,8 @@ func (d *Detector) Children(ctx context.Context, shardID string) ([]Child, error
 	}
 	for attempt := range maxChildTries {
 		if attempt > 0 {
-			if err := pause(ctx, childPause); err != nil {
-				return nil, err
+			if !wait.For(ctx, childPause) {
+				return nil, context.Cause(ctx)
 			}
 		}
 		out, err := d.records(ctx, &kinesis.GetRecordsInput{ShardIterator: it, StreamARN: arn, Limit: aws.Int32(1)})

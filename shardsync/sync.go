@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/wait"
 	"github.com/go-kcl/kcl/lease"
 	"github.com/go-kcl/kcl/metrics"
 )
@@ -159,8 +160,8 @@ func (s *Syncer) firstListing(ctx context.Context) ([]Shard, error) {
 		default:
 			return nil, fmt.Errorf("stream %s: %w (%d shards)", s.cfg.Settings.Stream, ErrIncomplete, len(shards))
 		}
-		if err := pause(ctx, listingPause); err != nil {
-			return nil, err
+		if !wait.For(ctx, listingPause) {
+			return nil, context.Cause(ctx)
 		}
 	}
 }

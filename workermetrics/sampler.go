@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-kcl/kcl/internal/chance"
+	"github.com/go-kcl/kcl/internal/wait"
 	"github.com/go-kcl/kcl/metrics"
 )
 
@@ -140,7 +141,7 @@ func (s *Sampler) Run(ctx context.Context) {
 	defer s.leave()
 	s.begin(ctx)
 	close(s.ready)
-	for len(s.series) > 0 && pause(ctx, s.cfg.CapturePeriod) {
+	for len(s.series) > 0 && wait.For(ctx, s.cfg.CapturePeriod) {
 		s.tick(ctx)
 	}
 }
@@ -151,12 +152,12 @@ func (s *Sampler) begin(ctx context.Context) {
 	if len(s.series) == 0 && !s.cfg.Disable {
 		s.choose(ctx)
 	}
-	if len(s.series) == 0 || !pause(ctx, chance.Below(s.step())) {
+	if len(s.series) == 0 || !wait.For(ctx, chance.Below(s.step())) {
 		return
 	}
 	s.tick(ctx)
 	for range firstTries {
-		if !slices.ContainsFunc(s.series, (*series).empty) || !pause(ctx, min(firstPause, s.step())) {
+		if !slices.ContainsFunc(s.series, (*series).empty) || !wait.For(ctx, min(firstPause, s.step())) {
 			return
 		}
 		s.tick(ctx)
@@ -238,16 +239,4 @@ func (s *Sampler) Load(ctx context.Context) (Load, error) {
 		l.OperatingRange[m.name] = []int64{m.limit}
 	}
 	return l, nil
-}
-
-// pause reports whether d went by before ctx ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

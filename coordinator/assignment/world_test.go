@@ -19,6 +19,7 @@ import (
 	"github.com/go-kcl/kcl/internal/emu/wire"
 	"github.com/go-kcl/kcl/internal/entity"
 	"github.com/go-kcl/kcl/internal/testbed"
+	"github.com/go-kcl/kcl/internal/wait"
 	"github.com/go-kcl/kcl/kcltest"
 	"github.com/go-kcl/kcl/leader"
 	"github.com/go-kcl/kcl/lease"
@@ -227,7 +228,7 @@ func (p *peer) lives() *peer {
 	p.goes(reporter.Run)
 	p.goes(func(ctx context.Context) {
 		held := map[string]bool{}
-		for ; ctx.Err() == nil; sleep(ctx, time.Second) {
+		for ; ctx.Err() == nil; wait.For(ctx, time.Second) {
 			keys, _ := store.KeysOwnedBy(ctx, p.name)
 			for _, key := range keys {
 				held[key] = true
@@ -247,13 +248,6 @@ func (p *peer) lives() *peer {
 		}
 	})
 	return p
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }
 
 // works is a whole worker.

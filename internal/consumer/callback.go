@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/wait"
 )
 
 const (
@@ -120,9 +121,9 @@ func (c *Consumer) ask(f kcl.Failure) (action kcl.Action) {
 }
 
 // until calls a callback until it returns nil, or the failure policy says to go
-// on without that. It is false when the consumer is to leave: because wait has
+// on without that. It is false when the consumer is to leave: because patience has
 // ended, the lease is lost, or the shard was stopped, which it waits out here.
-func (c *Consumer) until(work, wait, stay context.Context, cb kcl.Callback, s State, f func(context.Context) error) bool {
+func (c *Consumer) until(work, patience, stay context.Context, cb kcl.Callback, s State, f func(context.Context) error) bool {
 	for attempt := 1; work.Err() == nil; attempt++ {
 		if attempt == 1 {
 			c.say(s, string(cb)+" is running")
@@ -143,7 +144,7 @@ func (c *Consumer) until(work, wait, stay context.Context, cb kcl.Callback, s St
 			return false
 		}
 		c.sayFailing(s, string(cb)+" failed and is tried again", attempt, err)
-		if !pause(wait, delay) {
+		if !wait.For(patience, delay) {
 			return false
 		}
 	}

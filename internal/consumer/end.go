@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/retrieval"
+	"github.com/go-kcl/kcl/internal/wait"
 	"github.com/go-kcl/kcl/lease"
 	"github.com/go-kcl/kcl/metrics"
 )
@@ -55,7 +56,7 @@ func (c *Consumer) prepareEnd(work, running context.Context, children []retrieva
 		if work.Err() != nil {
 			return false, false
 		}
-		wait, delay := work, c.tableRetry(attempt)
+		patience, delay := work, c.tableRetry(attempt)
 		switch {
 		case err == nil:
 			return ended, true
@@ -66,10 +67,10 @@ func (c *Consumer) prepareEnd(work, running context.Context, children []retrieva
 			c.giveUp()
 			return false, false
 		case errors.Is(err, errBlocked):
-			wait, delay = running, mergePoll
+			patience, delay = running, mergePoll
 		}
 		c.failing(work, StateEnding, "cannot prepare the shard's end", attempt, err)
-		if !pause(wait, delay) {
+		if !wait.For(patience, delay) {
 			return false, false
 		}
 	}
@@ -163,7 +164,7 @@ func (c *Consumer) storeEnd(work context.Context) bool {
 			return false
 		}
 		c.failing(work, StateEnding, "cannot store SHARD_END", attempt, err)
-		pause(work, c.tableRetry(attempt))
+		wait.For(work, c.tableRetry(attempt))
 	}
 	return false
 }

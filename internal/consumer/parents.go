@@ -147,15 +147,3 @@ func (c *Consumer) pauseOrPoke(ctx context.Context, d time.Duration) (poked bool
 	}
 	return false
 }
-
-// pause waits for d, or for ctx; then it is false.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
-}

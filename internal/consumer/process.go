@@ -7,6 +7,7 @@ import (
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/checkpoint"
 	"github.com/go-kcl/kcl/internal/retrieval"
+	"github.com/go-kcl/kcl/internal/wait"
 	"github.com/go-kcl/kcl/metrics"
 )
 
@@ -92,7 +93,7 @@ func (c *Consumer) deliver(work, stay context.Context, b *retrieval.Batch) bool 
 			attempt = 0 // it is another call now
 		}
 		records = rest
-		if !pause(stay, delay) {
+		if !wait.For(stay, delay) {
 			return false
 		}
 	}
@@ -119,7 +120,7 @@ func (c *Consumer) confirm(work, stay context.Context) bool {
 			return false
 		}
 		c.failing(stay, StateProcessing, "cannot confirm its lease", attempt, err)
-		if !pause(stay, c.tableRetry(attempt)) {
+		if !wait.For(stay, c.tableRetry(attempt)) {
 			return false
 		}
 	}

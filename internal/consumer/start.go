@@ -8,6 +8,7 @@ import (
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/checkpoint"
 	"github.com/go-kcl/kcl/internal/retrieval"
+	"github.com/go-kcl/kcl/internal/wait"
 	"github.com/go-kcl/kcl/lease"
 	"github.com/go-kcl/kcl/metrics"
 )
@@ -29,7 +30,7 @@ func (c *Consumer) readLease(stay context.Context) (lease.Lease, bool) {
 			return lease.Lease{}, false
 		}
 		c.failing(stay, StateStarting, "cannot read its lease", attempt, err)
-		if !pause(stay, c.tableRetry(attempt)) {
+		if !wait.For(stay, c.tableRetry(attempt)) {
 			return lease.Lease{}, false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-kcl/kcl/internal/wait"
 	"github.com/go-kcl/kcl/metrics"
 )
 
@@ -173,7 +174,7 @@ func (p *Poller) hasRoom() bool {
 func (p *Poller) pace(ctx context.Context) bool {
 	d := pause(p.history, time.Now(), &p.r.cfg, p.r.cfg.Random())
 	p.history.called = true
-	return sleep(ctx, d)
+	return wait.For(ctx, d)
 }
 
 // awaitBudget waits for the memory that a response as large as the last one
@@ -196,20 +197,6 @@ func (p *Poller) say(waiting string) {
 	p.mu.Lock()
 	p.status.Waiting, p.status.Since = waiting, time.Now()
 	p.mu.Unlock()
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // signal wakes whoever waits for c, now or next.

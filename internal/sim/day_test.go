@@ -184,23 +184,31 @@ func (b *bed) produceSlowly(records int, every time.Duration) (stop func()) {
 // reshard splits one open shard, and merges two that lie side by side.
 func (b *bed) reshard() {
 	b.t.Helper()
-	k := b.kinesis()
 	open := b.openShards()
-	s := open[b.rng.IntN(len(open))]
-	from, _ := new(big.Int).SetString(*s.HashKeyRange.StartingHashKey, 10)
-	to, _ := new(big.Int).SetString(*s.HashKeyRange.EndingHashKey, 10)
-	_, err := k.SplitShard(b.t.Context(), &kinesis.SplitShardInput{
-		StreamName: aws.String(simStream), ShardToSplit: s.ShardId, NewStartingHashKey: aws.String(from.Add(from, to).Rsh(from, 1).String()),
-	})
-	require.NoError(b.t, err)
+	require.NoError(b.t, b.split(open[b.rng.IntN(len(open))]))
 	time.Sleep(3 * time.Second)
-
 	open = b.openShards()
 	i := b.rng.IntN(len(open) - 1)
-	_, err = k.MergeShards(b.t.Context(), &kinesis.MergeShardsInput{
-		StreamName: aws.String(simStream), ShardToMerge: open[i].ShardId, AdjacentShardToMerge: open[i+1].ShardId,
+	require.NoError(b.t, b.merge(open[i], open[i+1]))
+}
+
+// split divides a shard in the middle.
+func (b *bed) split(s types.Shard) error {
+	from, _ := new(big.Int).SetString(*s.HashKeyRange.StartingHashKey, 10)
+	to, _ := new(big.Int).SetString(*s.HashKeyRange.EndingHashKey, 10)
+	middle := from.Add(from, to).Add(from, big.NewInt(1)).Rsh(from, 1)
+	_, err := b.kinesis().SplitShard(b.t.Context(), &kinesis.SplitShardInput{
+		StreamName: aws.String(simStream), ShardToSplit: s.ShardId, NewStartingHashKey: aws.String(middle.String()),
 	})
-	require.NoError(b.t, err)
+	return err
+}
+
+// merge makes one shard of two that lie side by side.
+func (b *bed) merge(left, right types.Shard) error {
+	_, err := b.kinesis().MergeShards(b.t.Context(), &kinesis.MergeShardsInput{
+		StreamName: aws.String(simStream), ShardToMerge: left.ShardId, AdjacentShardToMerge: right.ShardId,
+	})
+	return err
 }
 
 // openShards returns the open shards in the order of their hash keys.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/go-kcl/kcl/internal/wait"
 	"github.com/go-kcl/kcl/scheduler"
 )
 
@@ -125,7 +126,7 @@ func (b boundary) Do(r *http.Request) (*http.Response, error) {
 	if out := b.p.lockOut.Load(); out != nil && a.key == leaderKey && !b.p.play.healed.Load() {
 		if answers = out.answers; time.Now().After(answers) && time.Now().Before(out.calls) {
 			b.p.hurt()
-			sleep(r.Context(), time.Until(out.calls))
+			wait.For(r.Context(), time.Until(out.calls))
 			return nil, errLockedOut
 		}
 	}
@@ -144,7 +145,7 @@ func (b boundary) Do(r *http.Request) (*http.Response, error) {
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	resp, err := b.next.Do(r)
 	if late := time.Until(answers); late > 0 && err == nil {
-		sleep(ctx, late)
+		wait.For(ctx, late)
 		err = ctx.Err()
 	}
 	b.p.thaw()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/wait"
 )
 
 // errCallback is what failing callbacks return.
@@ -124,7 +125,7 @@ func (r *processor) ProcessRecords(ctx context.Context, b *kcl.Batch) (err error
 			time.Sleep(time.Duration(d.Int64N(int64(8 * time.Second))))
 		case n < 5:
 			l.count("callback blocked")
-			sleep(ctx, time.Duration(d.Int64N(int64(30*time.Second))))
+			wait.For(ctx, time.Duration(d.Int64N(int64(30*time.Second))))
 		case n < 7 && len(b.Records) > 1:
 			l.book.vouch(b.Shard.ShardID, b.Records[:len(b.Records)/2]...)
 			l.book.took(b.Shard, b.Records[:len(b.Records)/2])
@@ -231,12 +232,4 @@ func (p *process) onFailure(f kcl.Failure) kcl.Action {
 		return kcl.RetryAfter(time.Duration(d.Int64N(int64(2 * time.Second))))
 	}
 	return kcl.Action{}
-}
-
-// sleep sleeps unless ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"fmt"
-	"math/big"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -158,13 +157,7 @@ func (w *world) split(d *rand.Rand) string {
 	if len(open) >= maxShards {
 		return ""
 	}
-	from, _ := new(big.Int).SetString(*s.HashKeyRange.StartingHashKey, 10)
-	to, _ := new(big.Int).SetString(*s.HashKeyRange.EndingHashKey, 10)
-	middle := from.Add(from, to).Add(from, big.NewInt(1)).Rsh(from, 1)
-	_, err := w.b.kinesis().SplitShard(w.b.t.Context(), &kinesis.SplitShardInput{
-		StreamName: aws.String(simStream), ShardToSplit: s.ShardId, NewStartingHashKey: aws.String(middle.String()),
-	})
-	return w.resharded(err, "split "+*s.ShardId)
+	return w.resharded(w.b.split(s), "split "+*s.ShardId)
 }
 
 func (w *world) merge(d *rand.Rand) string {
@@ -173,10 +166,7 @@ func (w *world) merge(d *rand.Rand) string {
 		return ""
 	}
 	i := d.IntN(len(open) - 1)
-	_, err := w.b.kinesis().MergeShards(w.b.t.Context(), &kinesis.MergeShardsInput{
-		StreamName: aws.String(simStream), ShardToMerge: open[i].ShardId, AdjacentShardToMerge: open[i+1].ShardId,
-	})
-	return w.resharded(err, fmt.Sprintf("merge %s and %s", *open[i].ShardId, *open[i+1].ShardId))
+	return w.resharded(w.b.merge(open[i], open[i+1]), fmt.Sprintf("merge %s and %s", *open[i].ShardId, *open[i+1].ShardId))
 }
 
 func (w *world) rescale(d *rand.Rand) string {
