@@ -1,7 +1,9 @@
 # Targets; `make help` lists them.
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
-FUZZTIME ?= 2s
+# By number, not by time: at the end of its time a fuzzing run may take the end
+# itself for a failure (go.dev/issue/75804).
+FUZZTIME ?= 2000x
 
 .PHONY: help
 help: ## List the targets.
@@ -32,7 +34,7 @@ race: ## All tests under the race detector.
 	$(GO) test -race ./...
 
 .PHONY: fuzz
-fuzz: ## Each fuzz target for FUZZTIME (2s).
+fuzz: ## Each fuzz target with FUZZTIME inputs (2000x; a duration does, too).
 	@log=$$(mktemp); trap 'rm -f $$log' EXIT; $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./... | while read -r pkg dir; do \
 		for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go 2>/dev/null | sed 's/^func //'); do \
 			echo "fuzz $$pkg $$f"; \
@@ -43,12 +45,12 @@ fuzz: ## Each fuzz target for FUZZTIME (2s).
 SEEDS ?= 200
 FIRST ?= 1
 .PHONY: sim
-sim: ## Play SEEDS (200) simulated fleets, from seed FIRST (1) on, on two processors.
+sim: ## Play SEEDS (200) simulated fleets, from seed FIRST (1) on, on two processors: half by lease count, half by load.
 	@dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; $(GO) test -c -o $$dir/sim.test ./internal/sim && cd internal/sim && \
 		half=$$(( $(SEEDS) / 2 )); pids=; \
-		play() { $$dir/sim.test -test.run '^TestFleet$$' -test.v -test.timeout 24h -seed $$1 -seeds $$2 > $$dir/$$1 2>&1; }; \
-		if [ $$half -gt 0 ]; then play $(FIRST) $$half & pids=$$!; fi; \
-		play $$(( $(FIRST) + half )) $$(( $(SEEDS) - half )); rc=$$?; \
+		play() { $$dir/sim.test -test.run "^$$1$$" -test.v -test.timeout 24h -seed $$2 -seeds $$3 > $$dir/$$2 2>&1; }; \
+		if [ $$half -gt 0 ]; then play TestFleet $(FIRST) $$half & pids=$$!; fi; \
+		play TestFleetByLoad $$(( $(FIRST) + half )) $$(( $(SEEDS) - half )); rc=$$?; \
 		if [ -n "$$pids" ]; then wait $$pids || rc=1; fi; \
 		cat $$dir/*[0-9] | awk ' \
 			/virtual hours, [0-9]+ calls$$/ { seeds += $$2; hours += $$4; calls += $$7; next } \
@@ -58,8 +60,8 @@ sim: ## Play SEEDS (200) simulated fleets, from seed FIRST (1) on, on two proces
 		exit $$rc
 
 .PHONY: sim-any
-sim-any: ## Play three fleets from seeds that nobody has chosen; what they find is told and does not fail.
-	-$(GO) test ./internal/sim -run '^TestFleet$$' -v -timeout 10m -args -any-seeds 3 -shrink 20s 2>&1 | grep -vE '^=== '
+sim-any: ## Play four fleets from seeds that nobody has chosen; what they find is told and does not fail.
+	-$(GO) test ./internal/sim -run '^TestFleet(ByLoad)?$$' -v -timeout 10m -args -any-seeds 2 -shrink 20s 2>&1 | grep -vE '^=== '
 
 .PHONY: sim-day
 sim-day: ## A day, and an hour at default settings, of 20 workers on 200 shards.
