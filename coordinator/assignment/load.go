@@ -115,9 +115,10 @@ type metric struct {
 type reading struct {
 	metric int // index in loads.metrics
 	// value is what the worker reports and what came since. left is what went
-	// since, and the reports still show.
-	value, left float64
-	limit       float64 // operating range
+	// since, and the reports still show. idle is what of value is put down to idle
+	// leases that came: they must count for something, lest all go to one worker.
+	value, left, idle float64
+	limit             float64 // operating range
 }
 
 // present is the value without what has left.
@@ -175,7 +176,7 @@ func (f *loads) find(id string) *carrier {
 // weighLeases says how much each lease is, whose load it is, and what a fair
 // share is: of the leases of targets, and of those to be assigned.
 func (f *loads) weighLeases() {
-	known := func(l Lease) bool {
+	known := func(l Lease) bool { // a View is anybody's
 		return l.HasThroughput && l.ThroughputKBps >= 0 && !math.IsInf(l.ThroughputKBps, 1)
 	}
 	holder := make([]*carrier, len(f.Leases))
@@ -299,7 +300,12 @@ func (f *loads) correct() {
 		if w := f.find(l.Holder()); w != nil {
 			s := share(w, at)
 			for k := range w.readings {
-				w.readings[k].value += s * f.weight[i] * f.metrics[w.readings[k].metric].cost
+				r := &w.readings[k]
+				more := s * f.weight[i] * f.metrics[r.metric].cost
+				r.value += more
+				if f.idle[i] {
+					r.idle += more
+				}
 			}
 		}
 		if w := f.find(before); w != nil {

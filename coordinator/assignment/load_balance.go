@@ -18,9 +18,22 @@ type giver struct {
 	take, share float64
 }
 
+// bar is how far a worker may be filled by a lease of another one.
+type bar uint8
+
+const (
+	// toAverage: not above the fleet's average.
+	toAverage bar = iota
+	// belowGiver: or, from below the band around it, to less than what the giver
+	// has now. That is for one lease, by which the greater of two loads falls.
+	belowGiver
+	// withinBand: not above the band around the average.
+	withinBand
+)
+
 // balance moves leases from workers with too much load to those with too little,
-// by the worst metric that allows for a move. uneven: a lease would be moved that
-// cannot move yet.
+// by the worst metric that allows for a move; if there is no such worker, to those
+// with hardly any leases. uneven: a lease would be moved that cannot move yet.
 func (f *loads) balance() (moves []Move, uneven bool) {
 	for _, w := range f.workers {
 		w.ratio = f.ratio(w)
@@ -40,16 +53,20 @@ func (f *loads) balance() (moves []Move, uneven bool) {
 			break
 		}
 	}
-	uneven = f.occupy(&moves) || uneven
-	return moves, uneven
+	quiet := len(moves) == 0 && !uneven
+	return moves, f.share(&moves, quiet) || uneven
+}
+
+// band is how far a worker's value may be from a metric's average.
+func (f *loads) band(m int) float64 {
+	return max(f.metrics[m].average*f.cfg.RebalanceThreshold/100, minBand)
 }
 
 // excess finds the workers above the band around a metric's average, or above
 // their operating range; if there is none but one below the band, the one with
 // the highest value.
 func (f *loads) excess(m int) (e excess) {
-	average := f.metrics[m].average
-	band := max(average*f.cfg.RebalanceThreshold/100, minBand)
+	average, band := f.metrics[m].average, f.band(m)
 	add := func(w *carrier, r reading) {
 		value, to := r.present(), average
 		if value <= average {
@@ -87,15 +104,15 @@ func (f *loads) excess(m int) (e excess) {
 }
 
 // relieve moves leases from a worker, the greatest first that are less than what
-// is left to take. If all are more it moves the least, if that is allowed. stuck:
-// it would have moved one that cannot move yet.
+// is left to take. If all are more, or nobody has room for them, it moves the
+// least, if that is allowed. stuck: it would have moved one that cannot move yet.
 //
 // Idle leases, which may not stay idle but are no relief, it moves only if it has
 // moved no other, and of their number no more than the excess's share.
 func (f *loads) relieve(g giver, moves *[]Move) (stuck bool) {
 	left, n := g.take, 0
-	try := func(i int) {
-		switch moved, blocked := f.move(i, g.carrier, moves); {
+	try := func(i int, b bar) {
+		switch moved, blocked := f.move(i, g.carrier, b, moves); {
 		case moved:
 			left -= f.weight[i]
 			n++
@@ -107,16 +124,14 @@ func (f *loads) relieve(g giver, moves *[]Move) (stuck bool) {
 	if len(busy) == 0 {
 		busy, idle = idle, nil
 	}
-	tooGreat := true
 	for _, i := range busy {
 		if f.weight[i] < left {
-			tooGreat = false
-			try(i)
+			try(i, toAverage)
 		}
 	}
-	if len(busy) > 0 && tooGreat && !f.cfg.NoThroughputOvershoot {
+	if len(busy) > 0 && n == 0 && !stuck && !f.cfg.NoThroughputOvershoot {
 		least := f.weight[busy[len(busy)-1]]
-		try(busy[slices.IndexFunc(busy, func(i int) bool { return f.weight[i] == least })])
+		try(busy[slices.IndexFunc(busy, func(i int) bool { return f.weight[i] == least })], belowGiver)
 	}
 	if n > 0 {
 		return stuck
@@ -124,7 +139,7 @@ func (f *loads) relieve(g giver, moves *[]Move) (stuck bool) {
 	most := max(1, int(float64(g.live)*g.share))
 	for _, i := range idle {
 		if f.weight[i] < left && n < most {
-			try(i)
+			try(i, toAverage)
 		}
 	}
 	return stuck
@@ -152,10 +167,10 @@ func (f *loads) steady(w *carrier) (busy, idle []int) {
 
 // move gives a lease of a worker to the best of those that can take it. blocked:
 // there is one, but the lease cannot move yet.
-func (f *loads) move(i int, from *carrier, moves *[]Move) (moved, blocked bool) {
+func (f *loads) move(i int, from *carrier, b bar, moves *[]Move) (moved, blocked bool) {
 	var to *carrier
 	for _, w := range f.workers {
-		if w != from && (to == nil || w.less(to)) && f.fits(w, i, from) {
+		if w != from && (to == nil || w.less(to)) && f.fits(w, i, from, b) {
 			to = w
 		}
 	}
@@ -176,11 +191,11 @@ func (f *loads) hand(i int, from, to *carrier, moves *[]Move) (moved, blocked bo
 	return true, false
 }
 
-// fits reports whether a worker would stay below the averages and its operating
+// fits reports whether a worker would stay below the bar and its operating
 // ranges with a lease more. Of two workers that report no load it may have as
 // much as the other will have left: what they carry is known for sure, and three
 // leases beside one and one are better two, two and one.
-func (f *loads) fits(w *carrier, i int, from *carrier) bool {
+func (f *loads) fits(w *carrier, i int, from *carrier, b bar) bool {
 	switch {
 	case !f.room(w):
 		return false
@@ -192,8 +207,22 @@ func (f *loads) fits(w *carrier, i int, from *carrier) bool {
 	for _, r := range w.readings {
 		m := f.metrics[r.metric]
 		after, most := r.value+f.weight[i]*m.cost, max(m.average, minBand)
-		if m.name == "" && !from.measured(f) {
+		switch {
+		case m.name == "" && !from.measured(f):
 			most = max(most, (from.weight-f.weight[i])*m.cost)
+		case b == withinBand:
+			most = m.average + f.band(r.metric)
+			after -= r.idle
+			if f.idle[i] {
+				after -= f.weight[i] * m.cost
+			}
+		case b == belowGiver && after > most:
+			g, ok := from.reading(r.metric)
+			if !ok || r.value > m.average-f.band(r.metric) {
+				return false
+			}
+			after = r.value + f.weight[i]*max(m.cost, w.cost(r))
+			most = g.present() - f.band(r.metric)
 		}
 		if after > most*tolerance || after > r.limit*tolerance {
 			return false
@@ -202,38 +231,71 @@ func (f *loads) fits(w *carrier, i int, from *carrier) bool {
 	return true
 }
 
-// occupy gives each worker without leases one of the worker with the most, the
-// greatest that it can take.
-func (f *loads) occupy(moves *[]Move) (stuck bool) {
+// reading returns a worker's value of a metric, if it has one.
+func (w *carrier) reading(metric int) (reading, bool) {
+	for _, r := range w.readings {
+		if r.metric == metric {
+			return r, true
+		}
+	}
+	return reading{}, false
+}
+
+// cost is what a KB/s costs this worker, at most.
+func (w *carrier) cost(r reading) float64 {
+	if w.weight == 0 {
+		return 0
+	}
+	return r.value / w.weight
+}
+
+// share gives each worker without leases one of another's, and in a quiet fleet,
+// in which no load is to be moved, each that has less than half of its fair share:
+// load may be too low, or too much of it due to something else, for leases to show
+// in it. Idle leases are shared out by number. It takes from those with the most.
+func (f *loads) share(moves *[]Move, quiet bool) (stuck bool) {
 	taken := map[int]bool{}
 	for _, m := range *moves {
 		taken[m.Lease] = true
 	}
 	for _, w := range f.workers {
-		if w.live > 0 {
+		if w.live > 0 && !quiet {
 			continue
 		}
-		var from *carrier
-		for _, g := range f.workers {
-			if g.live > 1 && (from == nil || g.live > from.live) {
-				from = g
-			}
-		}
-		if from == nil {
-			return stuck
-		}
-		busy, idle := f.steady(from)
-		for _, i := range slices.Concat(busy, idle) {
-			if taken[i] || !f.fits(w, i, from) {
+		poor := w.live == 0 || w.weight < f.fair/2
+		for _, from := range slices.SortedStableFunc(slices.Values(f.workers), byWeight) {
+			leases := f.supply(w, from, poor)
+			k := slices.IndexFunc(leases, func(i int) bool { return !taken[i] && f.fits(w, i, from, withinBand) })
+			if k < 0 {
 				continue
 			}
-			moved, blocked := f.hand(i, from, w, moves)
+			moved, blocked := f.hand(leases[k], from, w, moves)
 			stuck = stuck || blocked
 			if moved {
-				taken[i] = true
+				taken[leases[k]] = true
 				break
 			}
 		}
 	}
 	return stuck
+}
+
+// supply returns the leases that a worker may give to one that will not have more
+// than it keeps, the greatest first.
+func (f *loads) supply(to, from *carrier, poor bool) []int {
+	if from.live < 2 || from == to {
+		return nil
+	}
+	busy, idle := f.steady(from)
+	if !poor {
+		busy = nil
+	}
+	return slices.DeleteFunc(slices.Concat(busy, idle), func(i int) bool {
+		return to.weight+f.weight[i] > (from.weight-f.weight[i])*tolerance && to.live > 0
+	})
+}
+
+// byWeight orders those with the most first.
+func byWeight(a, b *carrier) int {
+	return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.live, a.live), cmp.Compare(a.id, b.id))
 }

@@ -1,6 +1,7 @@
 package assignment
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +35,31 @@ type sighting struct {
 	renewed                bool      // the counter was seen to move under its present owner, no hand-off having begun since
 	untouched              bool      // the owner has not renewed it, for sure: the counter stands where the change of owner put it
 	expired                bool      // known to be expired since
+	flow                   flow
+}
+
+// flow is a lease's throughput, averaged over some time: what its owner writes
+// is that of a few seconds.
+type flow struct {
+	kbps  float64
+	known bool
+	at    time.Time
+}
+
+// flowTime is the time constant of that average.
+const flowTime = 30 * time.Second
+
+func (f flow) next(l lease.Lease, now time.Time) flow {
+	switch {
+	case !l.HasThroughput || !(l.ThroughputKBps >= 0) || math.IsInf(l.ThroughputKBps, 1):
+		return f
+	case !f.known:
+		f.kbps = l.ThroughputKBps
+	default:
+		f.kbps += (l.ThroughputKBps - f.kbps) * -math.Expm1(-float64(now.Sub(f.at))/float64(flowTime))
+	}
+	f.known, f.at = true, now
+	return f
 }
 
 func (s sighting) actualOwner() string {
@@ -50,6 +76,7 @@ func (s sighting) next(l lease.Lease, now time.Time) sighting {
 	first := s.since.IsZero()
 	n := s
 	n.owner, n.checkpointOwner, n.counter = l.Owner, l.CheckpointOwner, l.Counter
+	n.flow = s.flow.next(l, now)
 	began := l.HandOffPending() && (s.owner != l.Owner || s.checkpointOwner != l.CheckpointOwner)
 	switch {
 	case first:
@@ -246,6 +273,7 @@ func (m *memory) view(leases []lease.Lease, now time.Time, t timing, leaving str
 		l.State, l.Since, l.Movable = m.state(l.Lease, now, t)
 		s := m.leases[l.Key]
 		l.Came, l.Before = s.came, s.before
+		l.ThroughputKBps, l.HasThroughput = s.flow.kbps, s.flow.known
 	}
 	slices.SortFunc(v.Leases, func(a, b Lease) int { return strings.Compare(a.Key, b.Key) })
 	for id, w := range m.workers {

@@ -1,6 +1,7 @@
 package assignment
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -299,4 +300,31 @@ func TestEarliestExpiry(t *testing.T) {
 	assert.Equal(t, at(10), look(6, k("1", "A", 1), k("2", "B", 2), k("3", "", 1)), "the earlier of two")
 	assert.Equal(t, at(14), look(11, k("1", "A", 1), k("2", "B", 2), k("3", "", 1)), "the first is expired")
 	assert.Zero(t, look(12, k("2", "B", 3)))
+}
+
+// Owners write the throughput of a few seconds, which goes up and down; that of a
+// lease is averaged, and what is no throughput changes nothing.
+func TestFlow(t *testing.T) {
+	l := func(kbps float64) lease.Lease {
+		return lease.Lease{Key: "k", ThroughputKBps: kbps, HasThroughput: true}
+	}
+	var f flow
+	f = f.next(lease.Lease{Key: "k"}, at(0))
+	assert.False(t, f.known)
+	f = f.next(l(100), at(10))
+	assert.Equal(t, flow{100, true, at(10)}, f, "the first is all there is")
+	for _, bad := range []float64{-1, math.NaN(), math.Inf(1)} {
+		assert.Equal(t, f, f.next(l(bad), at(20)))
+	}
+	assert.Equal(t, f, f.next(lease.Lease{Key: "k"}, at(20)))
+	after := f.next(l(200), at(40))
+	assert.InDelta(t, 100+100*(1-1/math.E), after.kbps, 1e-9, "after one time constant")
+	halves := f.next(l(200), at(25)).next(l(200), at(40))
+	assert.InDelta(t, after.kbps, halves.kbps, 1e-9, "it does not depend on how often one looks")
+
+	f = flow{100, true, at(0)}
+	for s := range 100 { // by turns 50 and 150, every 3 s
+		f = f.next(l(50+100*float64(s%2)), at(float64(3*s)))
+	}
+	assert.InDelta(t, 100, f.kbps, 5)
 }

@@ -34,6 +34,11 @@ func (s State) Free() bool { return s <= Expired }
 // Lease is a lease as one run sees it.
 type Lease struct {
 	*lease.Lease
+	// ThroughputKBps, if known, is the average of the last minute or so. The
+	// lease's own field of that name is of its last few seconds.
+	ThroughputKBps float64
+	HasThroughput  bool
+
 	State State
 	// Since is when this process first saw the lease's counter and owners as
 	// they are.
