@@ -11,7 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/coordinator/assignment"
 	"github.com/go-kcl/kcl/metrics"
+	"github.com/go-kcl/kcl/workermetrics"
 )
 
 // Config sets up a [Scheduler]. Application, Streams, AWS (or both clients) and
@@ -212,6 +214,65 @@ type LeaseConfig struct {
 	// leader deletes it (staleWorkerMetricsEntryCleanupDuration). Default 24 h; at
 	// least ten times WorkerReportInterval.
 	StaleWorkerCleanup time.Duration
+	// AssignmentStrategy is what the leader assigns leases by
+	// (leaseAssignmentStrategy): assignment.WorkerUtilizationAware, the default,
+	// evens the load that workers measure, see WorkerUtilization;
+	// assignment.LeaseCountBased evens the number of their leases. The leader's
+	// counts, so all workers should have the same.
+	AssignmentStrategy assignment.Strategy
+	// WorkerUtilization sets up what this worker measures of itself, and what it
+	// makes of all workers' figures as leader.
+	WorkerUtilization WorkerUtilizationConfig
+}
+
+// WorkerUtilizationConfig is KCL's WorkerUtilizationAwareAssignmentConfig. Its
+// report period and clean-up are LeaseConfig's WorkerReportInterval and
+// StaleWorkerCleanup, which count for every strategy.
+type WorkerUtilizationConfig struct {
+	// WorkerMetrics is what this worker measures of itself, and reports
+	// (workerMetricList). Default: its CPU, on ECS, Kubernetes and EC2, and
+	// nothing elsewhere; then it is judged by the throughput of its leases.
+	// Package workermetrics has more, and takes a metric of your own. A Metric
+	// belongs to one worker.
+	WorkerMetrics []workermetrics.Metric
+	// DisableWorkerMetrics turns that default off: without WorkerMetrics nothing
+	// is measured (disableWorkerMetrics). The platform is then not looked for,
+	// which asks the metadata service of EC2 for at most a second, with
+	// AWS.HTTPClient if that is not the SDK's own.
+	DisableWorkerMetrics bool
+	// CaptureInterval is the pause between two captures
+	// (inMemoryWorkerMetricsCaptureFrequencyMillis). Default 1 s; 100 ms to a
+	// third of LeaseConfig.WorkerReportInterval.
+	CaptureInterval time.Duration
+	// PersistedMetrics is how many averages of each metric a record keeps
+	// (noOfPersistedMetricsPerWorkerMetrics). Default 10; 1 to 100.
+	PersistedMetrics int
+
+	// What follows counts for all workers while this one leads.
+
+	// EMAAlpha is the weight of a report's newest value in the moving average
+	// that counts as a worker's load (workerMetricsEMAAlpha). Default 0.5; above
+	// 0, at most 1.
+	EMAAlpha float64
+	// ReBalanceThresholdPercentage is how far from the fleet's average a worker's
+	// load may be, in percent of that, before leases are moved
+	// (reBalanceThresholdPercentage). Default 10; above 0, at most 100.
+	ReBalanceThresholdPercentage float64
+	// DampeningPercentage is the share of a worker's excess that one balancing
+	// moves (dampeningPercentage). Default 60; above 0, at most 100.
+	DampeningPercentage float64
+	// NoThroughputOvershoot leaves an excess where it is if each of the worker's
+	// leases is more than what is to be moved (allowThroughputOvershoot = false).
+	NoThroughputOvershoot bool
+	// MaxThroughputPerHostKBps is the throughput of a worker's leases, in KB/s,
+	// above which it gets no more (maxThroughputPerHostKBps). Default 0: no bound.
+	// If the workers together may carry less than the stream has, some shards are
+	// not read.
+	MaxThroughputPerHostKBps float64
+	// VarianceBalancingFrequency is how often leases are moved for balance, in
+	// units of 20 s (varianceBalancingFrequency, which counts assignment runs, 20 s
+	// apart by default). Default 3; 1 to 4320, a day.
+	VarianceBalancingFrequency int
 }
 
 // LeaderConfig sets up the lock that makes one worker the leader.

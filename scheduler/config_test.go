@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/kcltest"
+	"github.com/go-kcl/kcl/workermetrics"
 )
 
 func validConfig() Config {
@@ -41,6 +43,11 @@ func TestDefaults(t *testing.T) {
 		FailoverTime: 10 * time.Second, MaxRenewals: 20, RequestTimeout: time.Minute, GracefulHandoffTimeout: 30 * time.Second,
 		CleanupInterval: time.Minute, CompletedCleanupInterval: 5 * time.Minute, GarbageCleanupInterval: 30 * time.Minute,
 		WorkerReportInterval: 30 * time.Second, StaleWorkerCleanup: 24 * time.Hour,
+		AssignmentStrategy: "WORKER_UTILIZATION_AWARE",
+		WorkerUtilization: WorkerUtilizationConfig{
+			CaptureInterval: time.Second, PersistedMetrics: 10, EMAAlpha: 0.5,
+			ReBalanceThresholdPercentage: 10, DampeningPercentage: 60, VarianceBalancingFrequency: 3,
+		},
 	}, c.Leases)
 	assert.Equal(t, LeaderConfig{LeaseDuration: 30 * time.Second, HeartbeatPeriod: 10 * time.Second}, c.Leader)
 	assert.Equal(t, PollingConfig{
@@ -114,6 +121,16 @@ func TestFaults(t *testing.T) {
 		{func(c *Config) { c.Leases.GarbageCleanupInterval = 1 }, "Leases.GarbageCleanupInterval"},
 		{func(c *Config) { c.Leases.WorkerReportInterval = 6 * time.Minute }, "Leases.WorkerReportInterval is 6m"},
 		{func(c *Config) { c.Leases.StaleWorkerCleanup = time.Minute }, "Leases.StaleWorkerCleanup is 1m"},
+		{func(c *Config) { c.Leases.AssignmentStrategy = "BEST" }, `Leases.AssignmentStrategy is "BEST", must be WORKER_UTILIZATION_AWARE or LEASE_COUNT_BASED`},
+		{func(c *Config) { c.Leases.WorkerUtilization.CaptureInterval = 99 * time.Millisecond }, "Leases.WorkerUtilization: worker metrics: CaptureInterval is 99ms"},
+		{func(c *Config) { c.Leases.WorkerUtilization.CaptureInterval = 11 * time.Second }, "Leases.WorkerUtilization.CaptureInterval is 11s, must be at most a third of Leases.WorkerReportInterval (30s)"},
+		{func(c *Config) { c.Leases.WorkerUtilization.PersistedMetrics = 101 }, "PersistedMetrics is 101"},
+		{func(c *Config) { c.Leases.WorkerUtilization.WorkerMetrics = []workermetrics.Metric{nil} }, "Metrics[0] is nil"},
+		{func(c *Config) { c.Leases.WorkerUtilization.EMAAlpha = 1.5 }, "Leases.WorkerUtilization.EMAAlpha is 1.5, must be above 0 and at most 1"},
+		{func(c *Config) { c.Leases.WorkerUtilization.ReBalanceThresholdPercentage = -1 }, "ReBalanceThresholdPercentage is -1"},
+		{func(c *Config) { c.Leases.WorkerUtilization.DampeningPercentage = math.NaN() }, "DampeningPercentage is NaN"},
+		{func(c *Config) { c.Leases.WorkerUtilization.MaxThroughputPerHostKBps = -1 }, "MaxThroughputPerHostKBps is -1"},
+		{func(c *Config) { c.Leases.WorkerUtilization.VarianceBalancingFrequency = -1 }, "VarianceBalancingFrequency is -1, must be 1 to 4320"},
 		{func(c *Config) { c.Leader.LeaseDuration = time.Millisecond }, "Leader.LeaseDuration is 1ms"},
 		{func(c *Config) {
 			c.Leader.LeaseDuration, c.Leader.HeartbeatPeriod = 59999*time.Millisecond, 30*time.Second

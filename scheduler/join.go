@@ -58,7 +58,7 @@ func (s *Scheduler) join(values context.Context) (*worker, error) {
 		Store: workermetrics.NewStore(workermetrics.StoreConfig{
 			Client: d, Table: s.cfg.Table.Name, Period: s.cfg.Leases.WorkerReportInterval, RequestTimeout: s.cfg.Leases.RequestTimeout,
 		}),
-		Worker: s.cfg.WorkerIdentifier, Logger: s.cfg.Logger, Metrics: s.cfg.Metrics,
+		Worker: s.cfg.WorkerIdentifier, Load: s.sampler.Load, Logger: s.cfg.Logger, Metrics: s.cfg.Metrics,
 	})
 
 	var (

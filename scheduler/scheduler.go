@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/workermetrics"
 )
 
 // State is the phase of a worker's life.
@@ -24,10 +25,11 @@ const (
 
 // Scheduler is one worker. Its methods may be called from any goroutine.
 type Scheduler struct {
-	cfg    Config
-	stream kcl.StreamConfig
-	log    *slog.Logger
-	found  bool // the stream, by the start
+	cfg     Config
+	stream  kcl.StreamConfig
+	sampler *workermetrics.Sampler // runs for as long as Run
+	log     *slog.Logger
+	found   bool // the stream, by the start
 
 	ready chan struct{} // closed when the worker has joined
 	done  chan struct{} // closed when Run has returned
@@ -58,17 +60,18 @@ var (
 // field, its value and its bound. It makes no call and starts nothing.
 func New(c Config) (*Scheduler, error) {
 	c = c.withDefaults()
-	stream, err := c.validate()
+	stream, sampler, err := c.validate()
 	if err != nil {
 		return nil, err
 	}
 	s := &Scheduler{
-		cfg:    c,
-		stream: stream,
-		log:    c.Logger.With("worker", c.WorkerIdentifier),
-		ready:  make(chan struct{}),
-		done:   make(chan struct{}),
-		state:  StateNew,
+		cfg:     c,
+		stream:  stream,
+		sampler: sampler,
+		log:     c.Logger.With("worker", c.WorkerIdentifier),
+		ready:   make(chan struct{}),
+		done:    make(chan struct{}),
+		state:   StateNew,
 	}
 	s.stopping, s.stop = context.WithCancelCause(context.Background())
 	s.hard, s.stopHard = context.WithCancelCause(context.Background())
@@ -118,6 +121,12 @@ func (s *Scheduler) Run(ctx context.Context) (err error) {
 	// The end of ctx begins the graceful stop; what is needed for that lives on.
 	values := context.WithoutCancel(ctx)
 	defer context.AfterFunc(ctx, func() { s.stop(context.Cause(ctx)) })()
+
+	sampling, stopSampling := context.WithCancel(values)
+	var sampler sync.WaitGroup
+	sampler.Go(func() { s.sampler.Run(sampling) }) // until Run returns, for the worker reports to its end
+	defer sampler.Wait()
+	defer stopSampling()
 
 	w, err := s.join(values)
 	if err != nil {

@@ -269,6 +269,7 @@ func TestValuesAndUserAgent(t *testing.T) {
 			mu.Unlock()
 			return inner.Do(r)
 		})
+		c.Leases.WorkerUtilization.DisableWorkerMetrics = true // that call to EC2's metadata service is not AWS's API
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), valueKey{}, "seven"))
 		defer cancel()
 		var seen any

@@ -11,42 +11,50 @@ import (
 	"regexp"
 	"time"
 
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/coordinator/assignment"
 	"github.com/go-kcl/kcl/workermetrics"
 )
 
 // The defaults, in the order of the fields.
 const (
-	defaultStopTimeout       = 20 * time.Second
-	defaultMaxBufferedBytes  = 256 << 20
-	defaultInitAttempts      = 20
-	defaultInitBackoff       = time.Second
-	defaultCapacity          = 10
-	defaultFailoverTime      = 10 * time.Second
-	defaultMaxRenewals       = 20
-	defaultRequestTimeout    = time.Minute
-	defaultHandoffTimeout    = 30 * time.Second
-	defaultCleanup           = time.Minute
-	defaultCompletedCleanup  = 5 * time.Minute
-	defaultGarbageCleanup    = 30 * time.Minute
-	defaultWorkerReport      = 30 * time.Second
-	defaultStaleWorker       = 24 * time.Hour
-	defaultLeaderLease       = 30 * time.Second
-	defaultLeaderHeartbeat   = 10 * time.Second
-	defaultMaxRecords        = 10_000
-	defaultIdle              = 1500 * time.Millisecond
-	minIdle                  = 200 * time.Millisecond
-	defaultMaxPending        = 4
-	defaultMaxBytes          = 8 << 20
-	defaultMaxBuffered       = 30_000
-	defaultKinesisTimeout    = 30 * time.Second
-	defaultListBackoff       = 1500 * time.Millisecond
-	defaultListAttempts      = 50
-	defaultListTimeout       = time.Minute
-	defaultAuditorInterval   = 2 * time.Minute
-	defaultAuditorConfidence = 3
+	defaultStopTimeout        = 20 * time.Second
+	defaultMaxBufferedBytes   = 256 << 20
+	defaultInitAttempts       = 20
+	defaultInitBackoff        = time.Second
+	defaultCapacity           = 10
+	defaultFailoverTime       = 10 * time.Second
+	defaultMaxRenewals        = 20
+	defaultRequestTimeout     = time.Minute
+	defaultHandoffTimeout     = 30 * time.Second
+	defaultCleanup            = time.Minute
+	defaultCompletedCleanup   = 5 * time.Minute
+	defaultGarbageCleanup     = 30 * time.Minute
+	defaultWorkerReport       = 30 * time.Second
+	defaultStaleWorker        = 24 * time.Hour
+	defaultPersistedMetrics   = 10
+	defaultEMAAlpha           = 0.5
+	defaultRebalanceThreshold = 10
+	defaultDampening          = 60
+	defaultBalancingFrequency = 3
+	maxBalancingFrequency     = 24 * 60 * 3
+	defaultLeaderLease        = 30 * time.Second
+	defaultLeaderHeartbeat    = 10 * time.Second
+	defaultMaxRecords         = 10_000
+	defaultIdle               = 1500 * time.Millisecond
+	minIdle                   = 200 * time.Millisecond
+	defaultMaxPending         = 4
+	defaultMaxBytes           = 8 << 20
+	defaultMaxBuffered        = 30_000
+	defaultKinesisTimeout     = 30 * time.Second
+	defaultListBackoff        = 1500 * time.Millisecond
+	defaultListAttempts       = 50
+	defaultListTimeout        = time.Minute
+	defaultAuditorInterval    = 2 * time.Minute
+	defaultAuditorConfidence  = 3
 )
 
 func setDefault[T comparable](field *T, value T) {
@@ -83,6 +91,14 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Leases.GarbageCleanupInterval, defaultGarbageCleanup)
 	setDefault(&c.Leases.WorkerReportInterval, defaultWorkerReport)
 	setDefault(&c.Leases.StaleWorkerCleanup, defaultStaleWorker)
+	setDefault(&c.Leases.AssignmentStrategy, assignment.WorkerUtilizationAware)
+	u := &c.Leases.WorkerUtilization
+	setDefault(&u.CaptureInterval, workermetrics.DefaultCaptureInterval)
+	setDefault(&u.PersistedMetrics, defaultPersistedMetrics)
+	setDefault(&u.EMAAlpha, defaultEMAAlpha)
+	setDefault(&u.ReBalanceThresholdPercentage, defaultRebalanceThreshold)
+	setDefault(&u.DampeningPercentage, defaultDampening)
+	setDefault(&u.VarianceBalancingFrequency, defaultBalancingFrequency)
 
 	setDefault(&c.Leader.LeaseDuration, defaultLeaderLease)
 	setDefault(&c.Leader.HeartbeatPeriod, defaultLeaderHeartbeat)
@@ -138,8 +154,8 @@ func fault(field string, value any, bound string) error {
 func in(field string, err error) error { return fmt.Errorf("%s: %w", field, err) }
 
 // validate checks a Config that has its defaults. It returns the stream to
-// consume, or all faults, joined.
-func (c Config) validate() (kcl.StreamConfig, error) {
+// consume and what measures the worker's load, or all faults, joined.
+func (c Config) validate() (kcl.StreamConfig, *workermetrics.Sampler, error) {
 	var faults []error
 	check := func(ok bool, field string, value any, bound string) {
 		if !ok {
@@ -204,6 +220,25 @@ func (c Config) validate() (kcl.StreamConfig, error) {
 	between("Leases.WorkerReportInterval", l.WorkerReportInterval, time.Second, 5*time.Minute)
 	check(l.StaleWorkerCleanup >= 10*l.WorkerReportInterval, "Leases.StaleWorkerCleanup", l.StaleWorkerCleanup,
 		fmt.Sprintf("at least ten times Leases.WorkerReportInterval (%v)", l.WorkerReportInterval))
+	check(l.AssignmentStrategy == assignment.WorkerUtilizationAware || l.AssignmentStrategy == assignment.LeaseCountBased,
+		"Leases.AssignmentStrategy", fmt.Sprintf("%q", l.AssignmentStrategy), "WORKER_UTILIZATION_AWARE or LEASE_COUNT_BASED")
+
+	u := l.WorkerUtilization
+	check(u.CaptureInterval <= l.WorkerReportInterval/3, "Leases.WorkerUtilization.CaptureInterval", u.CaptureInterval,
+		fmt.Sprintf("at most a third of Leases.WorkerReportInterval (%v)", l.WorkerReportInterval))
+	percent := func(field string, x, most float64) {
+		check(x > 0 && x <= most, "Leases.WorkerUtilization."+field, x, fmt.Sprintf("above 0 and at most %v", most))
+	}
+	percent("EMAAlpha", u.EMAAlpha, 1)
+	percent("ReBalanceThresholdPercentage", u.ReBalanceThresholdPercentage, 100)
+	percent("DampeningPercentage", u.DampeningPercentage, 100)
+	check(u.MaxThroughputPerHostKBps >= 0, "Leases.WorkerUtilization.MaxThroughputPerHostKBps", u.MaxThroughputPerHostKBps, "0 (no bound) or more")
+	check(u.VarianceBalancingFrequency >= 1 && u.VarianceBalancingFrequency <= maxBalancingFrequency,
+		"Leases.WorkerUtilization.VarianceBalancingFrequency", u.VarianceBalancingFrequency, fmt.Sprintf("1 to %d", maxBalancingFrequency))
+	sampler, err := workermetrics.NewSampler(c.samplerConfig())
+	if err != nil {
+		faults = append(faults, in("Leases.WorkerUtilization", err))
+	}
 
 	between("Leader.LeaseDuration", c.Leader.LeaseDuration, time.Second, time.Hour)
 	// The lock's item holds whole milliseconds.
@@ -232,9 +267,24 @@ func (c Config) validate() (kcl.StreamConfig, error) {
 	check(s.AuditorConfidence > 0, "Shards.AuditorConfidence", s.AuditorConfidence, "at least 1")
 
 	if len(faults) == 0 {
-		return stream, nil
+		return stream, sampler, nil
 	}
-	return kcl.StreamConfig{}, fmt.Errorf("scheduler: bad configuration: %w", errors.Join(faults...))
+	return kcl.StreamConfig{}, nil, fmt.Errorf("scheduler: bad configuration: %w", errors.Join(faults...))
+}
+
+// samplerConfig sets up what measures this worker's load.
+func (c Config) samplerConfig() workermetrics.SamplerConfig {
+	u := c.Leases.WorkerUtilization
+	host := workermetrics.Host{}
+	// As the SDK's own client of the instance's metadata, but not the client that
+	// the SDK makes, which goes through proxies.
+	if _, own := c.AWS.HTTPClient.(*awshttp.BuildableClient); c.AWS.HTTPClient != nil && !own {
+		host.HTTP = c.AWS.HTTPClient
+	}
+	return workermetrics.SamplerConfig{
+		Metrics: u.WorkerMetrics, Disable: u.DisableWorkerMetrics, CaptureInterval: u.CaptureInterval, PersistedMetrics: u.PersistedMetrics,
+		Host: host, Logger: c.Logger, Recorder: c.Metrics,
+	}
 }
 
 func (c Config) validateStreams() (stream kcl.StreamConfig, faults []error) {

@@ -27,6 +27,10 @@ import (
 // they deliver.
 const reportPause = time.Second
 
+// balancingUnit is the pause between two assignment runs of KCL's leader, by
+// which it counts the time between two balancings.
+const balancingUnit = 20 * time.Second
+
 // worker is a worker that has joined: its parts, and the consumers of the leases
 // it holds.
 type worker struct {
@@ -131,9 +135,15 @@ func newWorker(values context.Context, s *Scheduler, k *kinesis.Client, d *dynam
 		Attempts: c.MaxInitializationAttempts, Backoff: c.SchedulerInitializationBackoff, Fatal: isFatal,
 		Logger: s.log, Metrics: c.Metrics,
 	})
+	u := c.Leases.WorkerUtilization
 	w.assigner, err = assignment.New(assignment.Config{
-		Strategy: assignment.LeaseCountBased, // workers do not report their load yet
-		Leases:   w.store,
+		Strategy: c.Leases.AssignmentStrategy,
+		Load: assignment.Load{
+			RebalanceThreshold: u.ReBalanceThresholdPercentage, Dampening: u.DampeningPercentage,
+			NoThroughputOvershoot: u.NoThroughputOvershoot, MaxThroughput: u.MaxThroughputPerHostKBps, EMAAlpha: u.EMAAlpha,
+		},
+		BalanceInterval: time.Duration(u.VarianceBalancingFrequency) * balancingUnit,
+		Leases:          w.store,
 		Workers: workermetrics.NewStore(workermetrics.StoreConfig{
 			Client: d, Table: c.Table.Name, Period: c.Leases.WorkerReportInterval, RequestTimeout: c.Leases.RequestTimeout,
 		}),

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// DefaultCapturePeriod is how often metrics are captured unless configured.
-	DefaultCapturePeriod = time.Second
+	// DefaultCaptureInterval is how often metrics are captured unless configured.
+	DefaultCaptureInterval = time.Second
 
-	// minCapturePeriod is ten of the ticks in which the kernel counts.
-	minCapturePeriod = 100 * time.Millisecond
+	// minCaptureInterval is ten of the ticks in which the kernel counts.
+	minCaptureInterval = 100 * time.Millisecond
 
 	// maxPersisted keeps a record with a few metrics within a KB or two: each KB
 	// is one more write unit a report.
@@ -47,13 +47,13 @@ type SamplerConfig struct {
 	// Disable turns that choice off: no Metrics means none. It changes nothing
 	// where Metrics are given. KCL: disableWorkerMetrics.
 	Disable bool
-	// CapturePeriod is the pause between two captures, at least 100 ms; it should
-	// be well below the period of reports. 0 means [DefaultCapturePeriod], 1 s.
+	// CaptureInterval is the pause between two captures, at least 100 ms; it should
+	// be well below the period of reports. 0 means [DefaultCaptureInterval], 1 s.
 	// KCL: inMemoryWorkerMetricsCaptureFrequencyMillis.
-	CapturePeriod time.Duration
-	// Persisted is how many of its last averages a record keeps of each metric, 1
+	CaptureInterval time.Duration
+	// PersistedMetrics is how many of its last averages a record keeps of each metric, 1
 	// to 100. 0 means 10. KCL: noOfPersistedMetricsPerWorkerMetrics.
-	Persisted int
+	PersistedMetrics int
 	// Host is where the platform is looked for if that is to be done.
 	Host Host
 
@@ -93,16 +93,16 @@ func (c SamplerConfig) withDefaults() (SamplerConfig, []*series, error) {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	switch {
-	case c.CapturePeriod == 0:
-		c.CapturePeriod = DefaultCapturePeriod
-	case c.CapturePeriod < minCapturePeriod:
-		fault("CapturePeriod is %s, must be at least %s", c.CapturePeriod, minCapturePeriod)
+	case c.CaptureInterval == 0:
+		c.CaptureInterval = DefaultCaptureInterval
+	case c.CaptureInterval < minCaptureInterval:
+		fault("CaptureInterval is %s, must be at least %s", c.CaptureInterval, minCaptureInterval)
 	}
 	switch {
-	case c.Persisted == 0:
-		c.Persisted = maxValues
-	case c.Persisted < 1 || c.Persisted > maxPersisted:
-		fault("Persisted is %d, must be from 1 to %d", c.Persisted, maxPersisted)
+	case c.PersistedMetrics == 0:
+		c.PersistedMetrics = maxValues
+	case c.PersistedMetrics < 1 || c.PersistedMetrics > maxPersisted:
+		fault("PersistedMetrics is %d, must be from 1 to %d", c.PersistedMetrics, maxPersisted)
 	}
 	var all []*series
 	names := map[string]bool{}
@@ -141,7 +141,7 @@ func (s *Sampler) Run(ctx context.Context) {
 	defer s.leave()
 	s.begin(ctx)
 	close(s.ready)
-	for len(s.series) > 0 && wait.For(ctx, s.cfg.CapturePeriod) {
+	for len(s.series) > 0 && wait.For(ctx, s.cfg.CaptureInterval) {
 		s.tick(ctx)
 	}
 }
@@ -177,7 +177,7 @@ func (s *Sampler) choose(ctx context.Context) {
 	}
 }
 
-func (s *Sampler) step() time.Duration { return min(s.cfg.CapturePeriod, maxStep) }
+func (s *Sampler) step() time.Duration { return min(s.cfg.CaptureInterval, maxStep) }
 
 // tick captures each metric once. One that is slow does not hold up the others
 // for long: Capture has half a step, and a little more in which to say that it
@@ -231,7 +231,7 @@ func (s *Sampler) Load(ctx context.Context) (Load, error) {
 	}
 	l := Load{Stats: make(map[string][]float64), OperatingRange: make(map[string][]int64)}
 	for _, m := range s.series {
-		values, recovered := m.report(s.cfg.Persisted)
+		values, recovered := m.report(s.cfg.PersistedMetrics)
 		if recovered {
 			s.log.InfoContext(ctx, "worker metric is captured again", "metric", m.name)
 		}

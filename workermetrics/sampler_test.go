@@ -161,7 +161,7 @@ func TestSampler(t *testing.T) {
 		assert.Equal(t, slices.Repeat([]float64{40}, 10), good.Stats["C"])
 	})
 	bubble(t, "as many values as asked for", func(t *testing.T) {
-		s := sample(t, SamplerConfig{Metrics: []Metric{constant("C", 1)}, Persisted: 2})
+		s := sample(t, SamplerConfig{Metrics: []Metric{constant("C", 1)}, PersistedMetrics: 2})
 		defer s.stop()
 		s.load()
 		s.afterPeriod()
@@ -169,7 +169,7 @@ func TestSampler(t *testing.T) {
 	})
 	// lease-assignment-and-worker-metrics#14
 	bubble(t, "workers started together do not capture together", func(t *testing.T) {
-		for _, period := range []time.Duration{DefaultCapturePeriod, 100 * time.Millisecond, 10 * time.Second} {
+		for _, period := range []time.Duration{DefaultCaptureInterval, 100 * time.Millisecond, 10 * time.Second} {
 			var delays []time.Duration
 			start := time.Now()
 			var mu sync.Mutex
@@ -179,7 +179,7 @@ func TestSampler(t *testing.T) {
 					defer mu.Unlock()
 					delays = append(delays, time.Since(start))
 				})
-				s := sample(t, SamplerConfig{CapturePeriod: period, Metrics: []Metric{metric{name: "C", capture: func(context.Context) (float64, error) {
+				s := sample(t, SamplerConfig{CaptureInterval: period, Metrics: []Metric{metric{name: "C", capture: func(context.Context) (float64, error) {
 					first()
 					return 1, nil
 				}}}})
@@ -258,7 +258,7 @@ func TestFirstLoad(t *testing.T) {
 		s := sample(t, SamplerConfig{Metrics: []Metric{constant("C", 40)}})
 		defer s.stop()
 		s.load()
-		assert.LessOrEqual(t, time.Since(start), DefaultCapturePeriod+firstPause)
+		assert.LessOrEqual(t, time.Since(start), DefaultCaptureInterval+firstPause)
 	})
 	bubble(t, "tries again", func(t *testing.T) {
 		n := 0
@@ -349,7 +349,7 @@ func TestSamplerStops(t *testing.T) {
 	})
 	bubble(t, "waits for a capture under way, which is no failure", func(t *testing.T) {
 		calls, returned := 0, false
-		s := sample(t, SamplerConfig{CapturePeriod: 10 * time.Second, Metrics: []Metric{metric{name: "C", capture: func(ctx context.Context) (float64, error) {
+		s := sample(t, SamplerConfig{CaptureInterval: 10 * time.Second, Metrics: []Metric{metric{name: "C", capture: func(ctx context.Context) (float64, error) {
 			if calls++; calls > 2 {
 				<-ctx.Done()
 				time.Sleep(time.Millisecond)
@@ -376,7 +376,7 @@ func TestSamplerStops(t *testing.T) {
 		assert.Equal(t, 1, calls, "and never called twice at once")
 		start := time.Now()
 		s.stop()
-		assert.Equal(t, DefaultCapturePeriod, time.Since(start))
+		assert.Equal(t, DefaultCaptureInterval, time.Since(start))
 		assert.Contains(t, s.logs.String(), "level=WARN msg=\"worker metric's Capture does not return\" metric=C\n")
 		close(release)
 	})
@@ -387,10 +387,10 @@ func TestNewSamplerRefuses(t *testing.T) {
 		message string
 		cfg     SamplerConfig
 	}{
-		{"CapturePeriod is 99ms, must be at least 100ms", SamplerConfig{CapturePeriod: 99 * time.Millisecond}},
-		{"CapturePeriod is -1ns, must be at least 100ms", SamplerConfig{CapturePeriod: -1}},
-		{"Persisted is -1, must be from 1 to 100", SamplerConfig{Persisted: -1}},
-		{"Persisted is 101, must be from 1 to 100", SamplerConfig{Persisted: 101}},
+		{"CaptureInterval is 99ms, must be at least 100ms", SamplerConfig{CaptureInterval: 99 * time.Millisecond}},
+		{"CaptureInterval is -1ns, must be at least 100ms", SamplerConfig{CaptureInterval: -1}},
+		{"PersistedMetrics is -1, must be from 1 to 100", SamplerConfig{PersistedMetrics: -1}},
+		{"PersistedMetrics is 101, must be from 1 to 100", SamplerConfig{PersistedMetrics: 101}},
 		{"Metrics[0] is nil", SamplerConfig{Metrics: []Metric{nil}}},
 		{`Metrics[0] has the name "", which must not be used`, SamplerConfig{Metrics: []Metric{constant("", 1)}}},
 		{`Metrics[0] has the name "T", which must not be used`, SamplerConfig{Metrics: []Metric{constant("T", 1)}}},
@@ -402,9 +402,9 @@ func TestNewSamplerRefuses(t *testing.T) {
 		_, err := NewSampler(c.cfg)
 		assert.EqualError(t, err, "worker metrics: "+c.message)
 	}
-	_, err := NewSampler(SamplerConfig{CapturePeriod: -1, Persisted: -1})
-	assert.EqualError(t, err, "worker metrics: CapturePeriod is -1ns, must be at least 100ms\nPersisted is -1, must be from 1 to 100")
-	_, err = NewSampler(SamplerConfig{CapturePeriod: 100 * time.Millisecond, Persisted: 100, Metrics: []Metric{WithOperatingRange(constant("C", 1), 1)}})
+	_, err := NewSampler(SamplerConfig{CaptureInterval: -1, PersistedMetrics: -1})
+	assert.EqualError(t, err, "worker metrics: CaptureInterval is -1ns, must be at least 100ms\nPersistedMetrics is -1, must be from 1 to 100")
+	_, err = NewSampler(SamplerConfig{CaptureInterval: 100 * time.Millisecond, PersistedMetrics: 100, Metrics: []Metric{WithOperatingRange(constant("C", 1), 1)}})
 	assert.NoError(t, err)
 }
 
