@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -156,12 +157,16 @@ func (b *bed) firstBy(shard string, ok func(worker string) bool) (time.Time, boo
 	return first, !first.IsZero()
 }
 
-// repeated returns how many deliveries were not the first of their record.
-func (b *bed) repeated() (n int) {
+// repeated returns how many deliveries, of some shards or all, were not the first
+// of their record.
+func (b *bed) repeated(shards ...string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	seen := make(map[string]bool, len(b.deliveries))
 	for _, d := range b.deliveries {
+		if len(shards) > 0 && !slices.Contains(shards, d.shard) {
+			continue
+		}
 		key := d.shard + " " + d.position.SequenceNumber
 		if seen[key] {
 			n++
@@ -219,10 +224,13 @@ func (b *bed) config() aws.Config {
 
 func (b *bed) kinesis() *kinesis.Client { return kinesis.NewFromConfig(b.config()) }
 
-// leases returns the lease table as it is.
+func (b *bed) store() *lease.Store {
+	return lease.NewStore(lease.StoreConfig{Client: dynamodb.NewFromConfig(b.config()), Table: simApp})
+}
+
+// leases returns the lease table as it is, or was lately.
 func (b *bed) leases() map[string]lease.Lease {
-	store := lease.NewStore(lease.StoreConfig{Client: dynamodb.NewFromConfig(b.config()), Table: simApp})
-	all, err := store.List(context.Background())
+	all, err := b.store().List(context.Background())
 	if err != nil {
 		return nil // no table yet
 	}

@@ -14,24 +14,25 @@ import (
 	"testing/cryptotest"
 	"time"
 
+	"github.com/go-kcl/kcl/coordinator/assignment"
 	"github.com/go-kcl/kcl/kcltest"
 )
 
 var (
-	firstSeed = flag.Uint64("seed", 0, "the seed that TestFleet plays, or the first of -seeds")
-	seeds     = flag.Int("seeds", 1, "how many seeds TestFleet plays from -seed on")
-	anySeeds  = flag.Int("any-seeds", 0, "let TestFleet play so many seeds that nobody has chosen, and tell what they find without failing")
-	follow    = flag.Bool("follow", false, "print the log of TestFleet as it is written")
+	firstSeed = flag.Uint64("seed", 0, "the seed that TestFleet and TestFleetByLoad play, or the first of -seeds")
+	seeds     = flag.Int("seeds", 1, "how many seeds they play from -seed on")
+	anySeeds  = flag.Int("any-seeds", 0, "let them play so many seeds that nobody has chosen, and tell what they find without failing")
+	follow    = flag.Bool("follow", false, "print their logs as it is written")
 	shrinking = flag.Duration("shrink", time.Minute, "how long to look for a shorter scenario that fails as well")
 	logFile   = flag.String("worker-log", "", "file for the workers' logs of a seed that fails")
 )
 
 // chosen are the seeds that are part of every run of the tests: of every profile
-// one. Under the race detector it is the first three.
+// one. By load, and under the race detector, it is some of them.
 var chosen = []uint64{1, 2, 6, 15, 22}
 
-// toPlay returns the seeds that the flags ask for.
-func toPlay() (list []uint64) {
+// toPlay returns the seeds that the flags ask for, or those that are chosen.
+func toPlay(chosen []uint64) (list []uint64) {
 	switch {
 	case *anySeeds > 0:
 		for range *anySeeds {
@@ -42,7 +43,7 @@ func toPlay() (list []uint64) {
 			list = append(list, *firstSeed+uint64(i))
 		}
 	case racing:
-		return chosen[:3]
+		return chosen[:len(chosen)*3/5]
 	default:
 		return chosen
 	}
@@ -71,11 +72,18 @@ func (l *lineLog) Write(b []byte) (int, error) {
 // stops, rolls, reshards, failing processors, and services that refuse, lose,
 // delay and forget. Then all is well again, and everything must have been
 // processed, in order, under checkpoints that never lied.
-func TestFleet(t *testing.T) {
+func TestFleet(t *testing.T) { playAll(t, assignment.LeaseCountBased, chosen) }
+
+// The same scenarios with leases assigned by load, which workers measure, or do
+// not, or not always.
+func TestFleetByLoad(t *testing.T) { playAll(t, assignment.WorkerUtilizationAware, chosen[:3]) }
+
+func playAll(t *testing.T, strategy assignment.Strategy, chosen []uint64) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // as repeatable as can be
 	var sum tally
-	for _, seed := range toPlay() {
+	for _, seed := range toPlay(chosen) {
 		s := draw(seed)
+		s.strategy = strategy
 		r := stage(t, s)
 		sum.add(r)
 		t.Logf("seed %d, %s: %d calls, trace %x", s.seed, s.profile, r.calls, r.trace)
@@ -134,7 +142,7 @@ func report(t *testing.T, s *scenario, r result) {
 	if *anySeeds > 0 {
 		complain = t.Logf
 	}
-	complain("%s\n\nreplay: go test ./internal/sim -run TestFleet -seed %d\n\n%s\n\n%s", r.broken[0], s.seed, s, strings.Join(r.log, "\n"))
+	complain("%s\n\nreplay: go test ./internal/sim -run '^%s$' -seed %d\n\n%s\n\n%s", r.broken[0], t.Name(), s.seed, s, strings.Join(r.log, "\n"))
 	if *logFile != "" {
 		if err := os.WriteFile(*logFile, workerLog.text, 0o600); err != nil {
 			t.Error(err)

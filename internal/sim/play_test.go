@@ -17,10 +17,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/coordinator/assignment"
 	"github.com/go-kcl/kcl/internal/emu/wire"
 	"github.com/go-kcl/kcl/kcltest"
 	"github.com/go-kcl/kcl/lease"
 	"github.com/go-kcl/kcl/scheduler"
+	"github.com/go-kcl/kcl/workermetrics"
 )
 
 // play is a scenario that is played: first its events, then healing, and what
@@ -200,6 +202,7 @@ func (p *play) start() *process {
 		c.Streams = kcl.SingleStream(simStream, p.initial())
 		c.AWS.HTTPClient = boundary{x, c.AWS.HTTPClient}
 		c.Leases, c.Leader, c.Shards, c.Polling = x.settings.Leases, x.settings.Leader, x.settings.Shards, x.settings.Polling
+		c.Leases.AssignmentStrategy, c.Leases.WorkerUtilization = p.strategy, p.utilization()
 		c.StopTimeout, c.KeepLeasesOnStop, c.OnFailure = x.settings.StopTimeout, x.settings.KeepLeasesOnStop, x.onFailure
 		c.Logger = slog.New(slog.NewTextHandler(&workerLog, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		c.Handler = nil
@@ -218,6 +221,37 @@ func (p *play) start() *process {
 	p.tell("start %s: %s, settings %d, keep %v, no prefetch %v, max records %d",
 		x.id, x.temper, p.generation, c.KeepLeasesOnStop, c.Polling.NoPrefetch, c.Polling.MaxRecords)
 	return x
+}
+
+// utilization is what a worker measures of itself: nothing, or a CPU that has
+// little to do with its leases. Of a fleet some may and some may not.
+func (p *play) utilization() scheduler.WorkerUtilizationConfig {
+	u := scheduler.WorkerUtilizationConfig{DisableWorkerMetrics: true, CaptureInterval: 300 * time.Millisecond}
+	if p.strategy == assignment.LeaseCountBased {
+		return u
+	}
+	d := drawing{p.dice("load")}
+	u.VarianceBalancingFrequency = d.between(1, 3)
+	if d.IntN(3) > 0 {
+		u.WorkerMetrics = []workermetrics.Metric{&whim{level: float64(d.between(0, 90)), dice: d}}
+	}
+	return u
+}
+
+// whim is a CPU that does as it likes.
+type whim struct {
+	level float64
+	dice  drawing
+}
+
+func (*whim) Name() string        { return workermetrics.CPU }
+func (*whim) OperatingRange() int { return 100 }
+
+func (w *whim) Capture(context.Context) (float64, error) {
+	if w.dice.IntN(200) == 0 {
+		w.level = float64(w.dice.between(0, 100))
+	}
+	return min(100, w.level*(0.9+0.2*w.dice.Float64())), nil
 }
 
 // initial is where the application begins to read.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-kcl/kcl/coordinator/assignment"
 	"github.com/go-kcl/kcl/kcltest"
 	"github.com/go-kcl/kcl/scheduler"
 )
@@ -23,6 +24,7 @@ type scenario struct {
 	page     int  // so many items or shards a page; 0: as many as the services give
 	feed     feed
 	settings []scheduler.Config // of the generations of workers, one after another
+	strategy assignment.Strategy
 	lasts    time.Duration
 	events   []event
 }
@@ -82,8 +84,8 @@ func describe(f kcltest.Fault) string {
 }
 
 func (s *scenario) String() string {
-	lines := []string{fmt.Sprintf("seed %d, %s: %d shards, %d workers, %s a call, pages of %d, from an instant %v, %s, for %s",
-		s.seed, s.profile, s.shards, s.most, s.latency, s.page, s.instant, s.feed, s.lasts)}
+	lines := []string{fmt.Sprintf("seed %d, %s: %d shards, %d workers, %s a call, pages of %d, from an instant %v, %s, %s, for %s",
+		s.seed, s.profile, s.shards, s.most, s.latency, s.page, s.instant, s.feed, s.strategy, s.lasts)}
 	for i, c := range s.settings {
 		lines = append(lines, fmt.Sprintf("settings %d: %+v %+v %+v, stop timeout %s", i, c.Leases, c.Leader, c.Shards, c.StopTimeout))
 	}
@@ -104,7 +106,7 @@ func (s *scenario) without(i, j int) *scenario {
 func draw(seed uint64) *scenario {
 	d := drawing{rand.New(rand.NewPCG(seed, 0))}
 	s := &scenario{
-		seed: seed, shards: d.between(2, 12), most: d.between(2, 5), feed: d.feed(),
+		seed: seed, strategy: assignment.LeaseCountBased, shards: d.between(2, 12), most: d.between(2, 5), feed: d.feed(),
 		lasts: d.time(2*time.Minute, 9*time.Minute), latency: d.time(time.Millisecond, 10*time.Millisecond),
 	}
 	switch n := d.IntN(100); {
