@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +53,12 @@ func (m *cgroupCPU) Capture(context.Context) (float64, error) {
 }
 
 func (h Host) readCgroupV1() (used uint64, cores float64, err error) {
-	if used, err = h.readCount(cgroupRoot + "cpu/cpuacct.usage"); err != nil {
+	// The controllers cpu and cpuacct are one directory almost everywhere.
+	used, err = h.readCount(cgroupRoot + "cpu/cpuacct.usage")
+	if errors.Is(err, fs.ErrNotExist) {
+		used, err = h.readCount(cgroupRoot + "cpuacct/cpuacct.usage")
+	}
+	if err != nil {
 		return 0, 0, err
 	}
 	quota, err := h.read(cgroupRoot + "cpu/cpu.cfs_quota_us")

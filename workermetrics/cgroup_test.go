@@ -13,6 +13,7 @@ import (
 
 const (
 	v1Usage  = "sys/fs/cgroup/cpu/cpuacct.usage"
+	v1Apart  = "sys/fs/cgroup/cpuacct/cpuacct.usage"
 	v1Quota  = "sys/fs/cgroup/cpu/cpu.cfs_quota_us"
 	v1Period = "sys/fs/cgroup/cpu/cpu.cfs_period_us"
 	v1Set    = "sys/fs/cgroup/cpuset/cpuset.effective_cpus"
@@ -37,6 +38,7 @@ func TestCgroupCPU(t *testing.T) {
 	}{
 		{"v1: half a core of two", v1("1000\n", "20000\n", "10000\n", "0-7"), v1("500001000\n", "20000\n", "10000\n", "0-7"), time.Second, 25},
 		{"v1: half a core of eight", v1("1000\n", "-1\n", "10000\n", "0-7"), v1("500001000\n", "-1\n", "10000\n", "0-7"), time.Second, 6.25},
+		{"v1: cpu and cpuacct are mounted apart", files{v1Apart: "0", v1Quota: "-1", v1Set: "0-7"}, files{v1Apart: "500000000", v1Quota: "-1", v1Set: "0-7"}, time.Second, 6.25},
 		{"v1: more than the limit", v1("0", "10000", "10000", ""), v1("9000000000", "10000", "10000", ""), time.Second, 100},
 		{"v1: the counter began anew", v1("1000000", "20000", "10000", ""), v1("5", "20000", "10000", ""), time.Second, 0},
 		{"v2: half a core of two", v2("7", "20000 10000\n", "0-7\n"), v2("500007", "20000 10000\n", "0-7\n"), time.Second, 25},
