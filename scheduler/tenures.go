@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/go-kcl/kcl/internal/consumer"
 	"github.com/go-kcl/kcl/lease"
@@ -32,6 +33,7 @@ func (w *worker) acquired(l lease.Lease) {
 // consume runs a consumer to its end and sees to what follows from that.
 func (w *worker) consume(t *tenure) {
 	defer close(t.done)
+	defer w.calm(t)
 	ctx, cancel := context.WithCancelCause(w.values)
 	defer cancel(nil)
 	defer context.AfterFunc(w.s.hard, func() { cancel(context.Cause(w.s.hard)) })()
@@ -50,6 +52,15 @@ func (w *worker) consume(t *tenure) {
 		return
 	}
 	w.forget(t)
+}
+
+// calm stops what would ask a consumer that has ended to hand its lease over.
+func (w *worker) calm(t *tenure) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t.handOff != nil {
+		t.handOff.Stop()
+	}
 }
 
 func (w *worker) forget(t *tenure) {
@@ -120,13 +131,17 @@ func (w *worker) lost(l lease.Lease, _ lease.Loss) {
 	}
 }
 
-// handOffRequested has the consumer finish and transfer the lease.
+// handOffPatience is how long a consumer goes on after it was asked to hand its
+// lease over. By then the next owner has found out, and waits for the transfer;
+// else the shard would be read by nobody until it finds out.
+const handOffPatience = 3 * time.Second
+
+// handOffRequested has the consumer finish and transfer the lease, before long.
 func (w *worker) handOffRequested(l lease.Lease) {
 	w.mu.Lock()
-	t := w.tenures[l.Token]
-	w.mu.Unlock()
-	if t != nil {
-		t.consumer.HandOff()
+	defer w.mu.Unlock()
+	if t := w.tenures[l.Token]; t != nil {
+		t.handOff = time.AfterFunc(min(handOffPatience, w.cfg.Leases.GracefulHandoffTimeout/4), t.consumer.HandOff)
 	}
 }
 

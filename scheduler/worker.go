@@ -70,6 +70,7 @@ type tenure struct {
 	consumer *consumer.Consumer
 	ended    bool          // SHARD_END is stored; the lease is held until it is cleaned up
 	done     chan struct{} // closed when the consumer has returned
+	handOff  *time.Timer   // guarded by worker's mu; nil unless the lease is to be handed over
 }
 
 func newWorker(values context.Context, s *Scheduler, k *kinesis.Client, d *dynamodb.Client, table ddb.TableInfo, reporter *workermetrics.Reporter) (*worker, error) {

@@ -43,7 +43,8 @@ var gapWorld = kcltest.Options{
 const failover = 10 * time.Second
 
 // gap is a measurement: how long, in virtual time, shards are read by nobody, and
-// how long that may be.
+// how long that may be. The one seed that is part of the tests has a tenth to
+// spare.
 type gap struct {
 	name  string
 	limit time.Duration
@@ -78,7 +79,11 @@ func TestGaps(t *testing.T) {
 				inBed(t, uint64(seed+1), gapShards, gapWorld, func(b *bed) {
 					b.produce(gapShards)
 					for i, d := range g.measure(b) {
-						assert.LessOrEqual(t, d, g.gaps[i].limit, g.gaps[i].name)
+						limit := g.gaps[i].limit
+						if *gapSeeds == 1 {
+							limit = limit * 9 / 10
+						}
+						assert.LessOrEqual(t, d, limit, g.gaps[i].name)
 						worst[g.gaps[i].name] = max(worst[g.gaps[i].name], d)
 					}
 				})
