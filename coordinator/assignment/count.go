@@ -226,7 +226,15 @@ func (q queue) Len() int      { return len(q) }
 func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 func (q queue) Less(i, j int) bool {
 	a, b := q[i], q[j]
-	return cmp.Or(cmp.Compare(a.ratio, b.ratio), cmp.Compare(a.load, b.load), cmp.Compare(a.before, b.before), strings.Compare(a.id, b.id)) < 0
+	switch {
+	case a.ratio != b.ratio:
+		return a.ratio < b.ratio
+	case a.load != b.load:
+		return a.load < b.load
+	case a.before != b.before:
+		return a.before < b.before
+	}
+	return a.id < b.id
 }
 func (q *queue) Push(x any) { *q = append(*q, x.(*tally)) }
 func (q *queue) Pop() any {

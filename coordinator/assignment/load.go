@@ -132,6 +132,9 @@ type carrier struct {
 	weight   float64 // the same, idle leases counted as if they were not
 	held     []int   // indexes of its leases but those at SHARD_END
 	gave     bool    // lately, and its reports do not show it yet
+	// busy and idle are what steady returns, once sorted is set.
+	busy, idle []int
+	sorted     bool
 }
 
 // measured reports whether the worker reports its load.
@@ -147,6 +150,7 @@ type loads struct {
 	fair    float64   // weight that a worker is to carry
 	tallies tallies
 	workers []*carrier // in the order of View.Workers
+	order   []*carrier // the one to get the next lease first; set by balance
 	metrics []metric
 }
 
@@ -397,7 +401,13 @@ func (f *loads) give(w *carrier, i int) {
 	w.ratio = f.ratio(w)
 }
 
-// less orders first the worker to get the next lease.
-func (w *carrier) less(o *carrier) bool {
-	return cmp.Or(cmp.Compare(w.ratio, o.ratio), cmp.Compare(w.live, o.live), cmp.Compare(w.id, o.id)) < 0
+// compare orders first the worker to get the next lease.
+func (w *carrier) compare(o *carrier) int {
+	if c := cmp.Compare(w.ratio, o.ratio); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(w.live, o.live); c != 0 {
+		return c
+	}
+	return cmp.Compare(w.id, o.id)
 }

@@ -3,7 +3,11 @@ package assignment
 import (
 	"cmp"
 	"slices"
+	"sort"
 )
+
+// maxGivers is of how many workers a lease is sought for one that has too few.
+const maxGivers = 10
 
 // excess is how much there is too much by one metric.
 type excess struct {
@@ -38,6 +42,8 @@ func (f *loads) balance() (moves []Move, uneven bool) {
 	for _, w := range f.workers {
 		w.ratio = f.ratio(w)
 	}
+	f.order = slices.Clone(f.workers)
+	slices.SortFunc(f.order, (*carrier).compare)
 	var all []excess
 	for m := range f.metrics {
 		if e := f.excess(m); e.sum > 0 {
@@ -124,10 +130,18 @@ func (f *loads) relieve(g giver, moves *[]Move) (stuck bool) {
 	if len(busy) == 0 {
 		busy, idle = idle, nil
 	}
-	for _, i := range busy {
-		if f.weight[i] < left {
-			try(i, toAverage)
+	for k := 0; k < len(busy); k++ {
+		i := busy[k]
+		if f.weight[i] >= left {
+			continue
 		}
+		if f.taker(i, g.carrier, toAverage) != nil {
+			try(i, toAverage)
+			continue
+		}
+		// Nobody has room for it: on with the first that somebody has room for.
+		rest := busy[k+1:]
+		k += sort.Search(len(rest), func(r int) bool { return f.taker(rest[r], g.carrier, toAverage) != nil })
 	}
 	if len(busy) > 0 && n == 0 && !stuck && !f.cfg.NoThroughputOvershoot {
 		least := f.weight[busy[len(busy)-1]]
@@ -149,6 +163,10 @@ func (f *loads) relieve(g giver, moves *[]Move) (stuck bool) {
 // the greatest first: not those that have come from another worker so lately that
 // the reports hardly show what they cost here.
 func (f *loads) steady(w *carrier) (busy, idle []int) {
+	if w.sorted {
+		return w.busy, w.idle
+	}
+	w.sorted = true
 	reported := f.Workers[w.index].Reported
 	for _, i := range w.held {
 		l := f.Leases[i]
@@ -156,25 +174,33 @@ func (f *loads) steady(w *carrier) (busy, idle []int) {
 		case l.State != Held || l.HandOffPending():
 		case w.measured(f) && f.find(l.Before) != nil && unreported(l.Came, reported, f.ReportPeriod, f.cfg.EMAAlpha) > settled:
 		case f.idle[i]:
-			idle = append(idle, i)
+			w.idle = append(w.idle, i)
 		default:
-			busy = append(busy, i)
+			w.busy = append(w.busy, i)
 		}
 	}
-	slices.SortStableFunc(busy, func(a, b int) int { return cmp.Compare(f.weight[b], f.weight[a]) })
-	return busy, idle
+	slices.SortStableFunc(w.busy, func(a, b int) int { return cmp.Compare(f.weight[b], f.weight[a]) })
+	return w.busy, w.idle
 }
 
 // move gives a lease of a worker to the best of those that can take it. blocked:
 // there is one, but the lease cannot move yet.
 func (f *loads) move(i int, from *carrier, b bar, moves *[]Move) (moved, blocked bool) {
-	var to *carrier
-	for _, w := range f.workers {
-		if w != from && (to == nil || w.less(to)) && f.fits(w, i, from, b) {
-			to = w
+	return f.hand(i, from, f.taker(i, from, b), moves)
+}
+
+// taker returns the worker with the least load that can take a lease of another
+// one, nil if there is none.
+func (f *loads) taker(i int, from *carrier, b bar) *carrier {
+	for _, w := range f.order {
+		if w.ratio > 1 && w.ratio > from.ratio {
+			break
+		}
+		if w != from && f.fits(w, i, from, b) {
+			return w
 		}
 	}
-	return f.hand(i, from, to, moves)
+	return nil
 }
 
 func (f *loads) hand(i int, from, to *carrier, moves *[]Move) (moved, blocked bool) {
@@ -185,10 +211,18 @@ func (f *loads) hand(i int, from, to *carrier, moves *[]Move) (moved, blocked bo
 		return false, true
 	}
 	f.give(to, i)
+	sink(f.order, to, (*carrier).compare)
 	from.live--
 	from.weight -= f.weight[i]
 	*moves = append(*moves, Move{i, to.id})
 	return true, false
+}
+
+// sink puts a worker that is to come later than before in its place again.
+func sink(order []*carrier, w *carrier, compare func(a, b *carrier) int) {
+	for k := slices.Index(order, w); k+1 < len(order) && compare(order[k+1], w) < 0; k++ {
+		order[k], order[k+1] = order[k+1], w
+	}
 }
 
 // fits reports whether a worker would stay below the bar and its operating
@@ -258,12 +292,22 @@ func (f *loads) share(moves *[]Move, quiet bool) (stuck bool) {
 	for _, m := range *moves {
 		taken[m.Lease] = true
 	}
+	heavy, many := slices.Clone(f.workers), slices.Clone(f.workers)
+	slices.SortFunc(heavy, byWeight)
+	slices.SortFunc(many, byNumber)
 	for _, w := range f.workers {
+		givers := many
+		poor := w.live == 0 || w.weight < f.fair/2
+		if poor {
+			givers = heavy
+		}
 		if w.live > 0 && !quiet {
 			continue
 		}
-		poor := w.live == 0 || w.weight < f.fair/2
-		for _, from := range slices.SortedStableFunc(slices.Values(f.workers), byWeight) {
+		for _, from := range givers[:min(len(givers), maxGivers)] {
+			if from.live < max(2, w.live+2) && !poor {
+				break // they are spread evenly
+			}
 			leases := f.supply(w, from, poor)
 			k := slices.IndexFunc(leases, func(i int) bool { return !taken[i] && f.fits(w, i, from, withinBand) })
 			if k < 0 {
@@ -273,6 +317,8 @@ func (f *loads) share(moves *[]Move, quiet bool) (stuck bool) {
 			stuck = stuck || blocked
 			if moved {
 				taken[leases[k]] = true
+				sink(heavy, from, byWeight)
+				sink(many, from, byNumber)
 				break
 			}
 		}
@@ -288,14 +334,29 @@ func (f *loads) supply(to, from *carrier, poor bool) []int {
 	}
 	busy, idle := f.steady(from)
 	if !poor {
-		busy = nil
+		return idle
 	}
-	return slices.DeleteFunc(slices.Concat(busy, idle), func(i int) bool {
-		return to.weight+f.weight[i] > (from.weight-f.weight[i])*tolerance && to.live > 0
-	})
+	if to.live > 0 {
+		// The greatest first: those that are too great are at the beginning.
+		busy = busy[sort.Search(len(busy), func(k int) bool {
+			return to.weight+f.weight[busy[k]] <= (from.weight-f.weight[busy[k]])*tolerance
+		}):]
+	}
+	return slices.Concat(busy, idle)
 }
 
-// byWeight orders those with the most first.
+// byWeight orders those with the most load first, byNumber those with the most
+// leases.
 func byWeight(a, b *carrier) int {
-	return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.live, a.live), cmp.Compare(a.id, b.id))
+	if c := cmp.Compare(b.weight, a.weight); c != 0 {
+		return c
+	}
+	return byNumber(a, b)
+}
+
+func byNumber(a, b *carrier) int {
+	if c := cmp.Compare(b.live, a.live); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.id, b.id)
 }
