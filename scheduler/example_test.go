@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/scheduler"
+	"github.com/go-kcl/kcl/workermetrics"
 )
 
 // The shortest consumer: a function that is called with each batch. What it
@@ -204,4 +205,51 @@ func ExampleScheduler_Status() {
 	// Output:
 	// worker-1 STARTED leading: true
 	// shardId-000000000000 reading: no new records
+}
+
+// queueFill measures a worker by the fill of the queue that its processors put
+// work into, beside its CPU.
+type queueFill chan []byte
+
+func (queueFill) Name() string        { return "Q" }
+func (queueFill) OperatingRange() int { return 80 } // more than this, and leases go elsewhere
+
+func (q queueFill) Capture(context.Context) (float64, error) {
+	return 100 * float64(len(q)) / float64(cap(q)), nil
+}
+
+// What a worker is measured by. The leader evens each metric over the workers
+// that report it, and goes by the worst.
+func ExampleWorkerUtilizationConfig() {
+	awscfg := exampleAWS("first")
+	ctx, cancel := context.WithCancel(context.Background())
+	queue := make(queueFill, 100)
+
+	s, err := scheduler.New(scheduler.Config{
+		Application: "orders",
+		Streams:     kcl.SingleStream("orders-stream", kcl.TrimHorizon),
+		AWS:         awscfg,
+		Handler: func(ctx context.Context, b *kcl.Batch) error {
+			for _, r := range b.Records {
+				queue <- r.Data
+			}
+			fmt.Println(len(queue), "queued")
+			cancel()
+			return nil
+		},
+		Leases: scheduler.LeaseConfig{
+			WorkerUtilization: scheduler.WorkerUtilizationConfig{
+				WorkerMetrics: []workermetrics.Metric{
+					workermetrics.NewLinuxCPU(workermetrics.Host{}),
+					queue,
+				},
+			},
+		},
+	})
+	if err != nil {
+		report(err)
+		return
+	}
+	report(s.Run(ctx))
+	// Output: 1 queued
 }

@@ -56,10 +56,18 @@
 // came to a worker, or is to come, is added until the reports show it, by the
 // moving average's own arithmetic; that of one that left is taken off. A lease
 // stays where it came until most of it shows, and a worker that gave gets none
-// by balancing as long. A worker without leases gets one of whoever has the most,
-// if it has room. So a step in load is answered by moves within a balancing
-// interval, and then there is rest: load that would have to be cut finer than
-// leases are stays where it is.
+// by balancing as long. Throughput is averaged over the last minute or so, for
+// owners write that of a few seconds. If nobody stays below the average with even
+// the least of a giver's leases, that one goes to a worker well below it whose
+// load will then be less than the giver's was. So a step in load is answered by
+// moves within two balancing intervals, and then there is rest: load that would
+// have to be cut finer than leases are stays where it is.
+//
+// Load may say nothing of leases, because they are idle or cost little beside what
+// else a worker does. A worker without leases gets one of whoever has the most, if
+// it has room. While no load is to be moved, one with less than half of its fair
+// share of throughput gets one of theirs a balancing, and idle leases are spread
+// by number.
 //
 // In a fleet of which only some workers report their load these are, together,
 // to carry their fair share of throughput, and each its part of it by its load.
