@@ -117,8 +117,9 @@ func (f *loads) excess(m int) (e excess) {
 // moved no other, and of their number no more than the excess's share.
 func (f *loads) relieve(g giver, moves *[]Move) (stuck bool) {
 	left, n := g.take, 0
-	try := func(i int, b bar) {
-		switch moved, blocked := f.move(i, g.carrier, b, moves); {
+	// give hands lease i to a worker, if there is one.
+	give := func(i int, to *carrier) {
+		switch moved, blocked := f.hand(i, g.carrier, to, moves); {
 		case moved:
 			left -= f.weight[i]
 			n++
@@ -135,8 +136,8 @@ func (f *loads) relieve(g giver, moves *[]Move) (stuck bool) {
 		if f.weight[i] >= left {
 			continue
 		}
-		if f.taker(i, g.carrier, toAverage) != nil {
-			try(i, toAverage)
+		if to := f.taker(i, g.carrier, toAverage); to != nil {
+			give(i, to)
 			continue
 		}
 		// Nobody has room for it: on with the first that somebody has room for.
@@ -145,7 +146,8 @@ func (f *loads) relieve(g giver, moves *[]Move) (stuck bool) {
 	}
 	if len(busy) > 0 && n == 0 && !stuck && !f.cfg.NoThroughputOvershoot {
 		least := f.weight[busy[len(busy)-1]]
-		try(busy[slices.IndexFunc(busy, func(i int) bool { return f.weight[i] == least })], belowGiver)
+		i := busy[slices.IndexFunc(busy, func(i int) bool { return f.weight[i] == least })]
+		give(i, f.taker(i, g.carrier, belowGiver))
 	}
 	if n > 0 {
 		return stuck
@@ -153,7 +155,7 @@ func (f *loads) relieve(g giver, moves *[]Move) (stuck bool) {
 	most := max(1, int(float64(g.live)*g.share))
 	for _, i := range idle {
 		if f.weight[i] < left && n < most {
-			try(i, toAverage)
+			give(i, f.taker(i, g.carrier, toAverage))
 		}
 	}
 	return stuck
@@ -183,12 +185,6 @@ func (f *loads) steady(w *carrier) (busy, idle []int) {
 	return w.busy, w.idle
 }
 
-// move gives a lease of a worker to the best of those that can take it. blocked:
-// there is one, but the lease cannot move yet.
-func (f *loads) move(i int, from *carrier, b bar, moves *[]Move) (moved, blocked bool) {
-	return f.hand(i, from, f.taker(i, from, b), moves)
-}
-
 // taker returns the worker with the least load that can take a lease of another
 // one, nil if there is none.
 func (f *loads) taker(i int, from *carrier, b bar) *carrier {
@@ -203,6 +199,8 @@ func (f *loads) taker(i int, from *carrier, b bar) *carrier {
 	return nil
 }
 
+// hand moves a lease to a worker, unless that is nil. blocked: the lease cannot
+// move yet.
 func (f *loads) hand(i int, from, to *carrier, moves *[]Move) (moved, blocked bool) {
 	switch {
 	case to == nil:
@@ -296,16 +294,16 @@ func (f *loads) share(moves *[]Move, quiet bool) (stuck bool) {
 	slices.SortFunc(heavy, byWeight)
 	slices.SortFunc(many, byNumber)
 	for _, w := range f.workers {
+		if w.live > 0 && !quiet {
+			continue
+		}
 		givers := many
 		poor := w.live == 0 || w.weight < f.fair/2
 		if poor {
 			givers = heavy
 		}
-		if w.live > 0 && !quiet {
-			continue
-		}
 		for _, from := range givers[:min(len(givers), maxGivers)] {
-			if from.live < max(2, w.live+2) && !poor {
+			if !poor && from.live < w.live+2 {
 				break // they are spread evenly
 			}
 			leases := f.supply(w, from, poor)
