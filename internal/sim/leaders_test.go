@@ -35,6 +35,11 @@ func (b *book) locked(a attempt, operation string) {
 	if operation == "DeleteItem" {
 		b.tell("the lock is freed by %s", a.p.id)
 		b.reign(a.p.id).until = time.Now()
+		for id, other := range b.leaders {
+			if other.until.After(time.Now()) && time.Now().After(b.lockless) {
+				b.breaksLocked(term, "%s frees the lock, while the term of %s lasts for another %s", a.p.id, id, time.Until(other.until))
+			}
+		}
 		return
 	}
 	it, err := b.raw(leaderKey)
