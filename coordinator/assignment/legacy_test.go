@@ -222,8 +222,9 @@ func TestStaleRecordsOfBothTables(t *testing.T) {
 		time.Sleep(time.Minute + time.Second)
 
 		// A deletion that fails is no failure.
-		m.failing("A/loop", "DeleteItem", 6)
+		m.failing("A/loop", "DeleteItem", 7)
 		require.NoError(t, p.assigns())
+		assert.Equal(t, 7, m.aws.Count("DeleteItem", "A/loop"))
 		assert.NotNil(t, m.legacy.Item("old"))
 
 		m.aws.Intercept(func(_ context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
@@ -244,6 +245,29 @@ func TestStaleRecordsOfBothTables(t *testing.T) {
 		assert.Nil(t, m.Item("new"))
 		assert.NotNil(t, m.legacy.Item("again"), "lease-assignment-and-worker-metrics#8")
 	})
+}
+
+// What is stale: not the record that tells of the leader itself, and of the others
+// no more than are to be deleted in one run.
+func TestStaleOfALook(t *testing.T) {
+	var records []workermetrics.Record
+	for _, id := range []string{"A", "B", "C"} {
+		r := report(id, 0)
+		records = append(records, r)
+		r.Updated, r.Legacy = r.Updated.Add(-time.Second), true
+		records = append(records, r)
+	}
+	m := newMemory()
+	m.look(nil, records, nil, at(0), defaults)
+	later := at((25 * time.Hour).Seconds())
+	m.look(nil, records, nil, later, defaults)
+	var got []string
+	for _, r := range m.stale(later, defaults, "A", 100) {
+		got = append(got, fmt.Sprint(r.Worker, r.Legacy))
+	}
+	assert.ElementsMatch(t, []string{"Atrue", "Bfalse", "Btrue", "Cfalse", "Ctrue"}, got)
+	assert.Len(t, m.stale(later, defaults, "A", 3), 3)
+	assert.Empty(t, m.stale(at(10), defaults, "A", 100))
 }
 
 // Do better 8: one that cannot be read is told of once, and fails no run.
