@@ -31,9 +31,9 @@ type StoreConfig struct {
 	Client *dynamodb.Client
 	// Table is the lease table's name.
 	Table string
-	// LegacyTable is the name of the table that KCL 3.0 to 3.4 keep records in,
-	// by default [LegacyTableName]. Empty, the default, says that the application
-	// has none, and nothing looks for it. It is never created. KCL:
+	// LegacyTable is the name of the table that KCL 3.0 to 3.4 keep records in:
+	// [LegacyTableName], unless the application gave it another. It is never
+	// created. "" says that there is none, and nothing looks for it. KCL:
 	// workerMetricsTableConfig.
 	LegacyTable string
 	// Status is asked for this worker's own status in the move of the legacy
