@@ -44,10 +44,13 @@ var (
 // Java worker could not read is, so that all leaders see the same workers, and
 // the Record then has the worker's id only; but a support code that makes no
 // sense counts as none.
-func Decode(it map[string]types.AttributeValue) (Record, error) {
-	key, ok := it[attrKey].(*str)
+func Decode(it map[string]types.AttributeValue) (Record, error) { return decode(it, attrKey) }
+
+// decode is [Decode] of an item whose key has that name.
+func decode(it item, keyName string) (Record, error) {
+	key, ok := it[keyName].(*str)
 	if !ok || key.Value == "" {
-		return Record{}, fmt.Errorf("worker record without %s", attrKey)
+		return Record{}, fmt.Errorf("worker record without %s", keyName)
 	}
 	r := Record{Worker: key.Value}
 	fail := func(attr string, err error) (Record, error) {

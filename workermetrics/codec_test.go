@@ -3,6 +3,7 @@ package workermetrics
 import (
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,29 +23,42 @@ func fromJSON(t testing.TB, text string) item {
 	return it
 }
 
-// Every record that Java wrote into a lease table is read, and written back as
-// it was.
+// Every record that Java wrote is read, and written back as it was, but for the
+// kind, which KCL before 3.5 did not write.
 func TestGoldenRecords(t *testing.T) {
-	records, loads := 0, 0
+	records, loads, legacy, untagged := 0, 0, 0, 0
 	for _, g := range interchange.Items(t) {
-		if entity.Of(g.Attributes) != entity.WorkerMetricStats || g.Attributes[attrKey] == nil { // before 3.5: in a table of its own
+		key := attrKey
+		switch {
+		case strings.HasSuffix(g.Table, "-WorkerMetricStats"):
+			legacy++
+			key = legacyKey
+		case entity.Of(g.Attributes) != entity.WorkerMetricStats:
 			continue
 		}
 		records++
-		r, err := Decode(g.Attributes)
+		r, err := decode(g.Attributes, key)
 		require.NoError(t, err, g.State)
 		assert.True(t, r.Valid(), "%s %s", g.State, r.Worker)
 		assert.False(t, r.Failing(), "%s %s", g.State, r.Worker)
-		assert.Equal(t, 1, r.Support, "%s %s", g.State, r.Worker)
 		if !r.Throughput() {
 			loads++
 		}
 		back := encode(r)
-		back[attrKey] = g.Attributes[attrKey]
+		back[key] = g.Attributes[key]
+		if g.Attributes[entity.Attribute] == nil {
+			untagged++
+			delete(back, entity.Attribute)
+			assert.Zero(t, r.Support, "%s %s", g.State, r.Worker)
+		} else {
+			assert.Equal(t, 1, r.Support, "%s %s", g.State, r.Worker)
+		}
 		assert.Equal(t, interchange.Canonical(t, g.Attributes), interchange.Canonical(t, back), g.State)
 	}
-	assert.Equal(t, 21, records)
+	assert.Equal(t, 31, records)
 	assert.Equal(t, 2, loads)
+	assert.Equal(t, 10, legacy)
+	assert.Equal(t, 2, untagged)
 }
 
 func TestDecode(t *testing.T) {

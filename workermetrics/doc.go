@@ -7,6 +7,14 @@
 // record says that they live, are well, and stay. A worker that stops deletes
 // its record last, when it holds no lease.
 //
+// # Two tables
+//
+// KCL 3.0 to 3.4 keep the records in a table of their own. A fleet that comes from
+// there moves to the lease table by one rollout after another, and meanwhile has
+// records in both. A [Store] that is told of the legacy table knows which to use:
+// writes go where the worker's status sent them when it started, reads follow the
+// status as it is, and a record is deleted from where it was found.
+//
 // # Who is alive
 //
 // A [Sighting] holds what this process saw of a record. A worker is alive if the

@@ -15,8 +15,22 @@ func javaExceptions(want *interchange.Sentence, lut string) {
 	want.Actions = slices.DeleteFunc(want.Actions, func(s string) bool {
 		return s == `SET sup = {"N":"1"}` || s == `SET slu = `+lut
 	})
+	// KCL before 3.5 wrote no entityType. It ignores the attribute.
+	kind := `SET entityType = {"S":"WORKER_METRIC_STATS"}`
+	if !slices.Contains(want.Actions, kind) {
+		want.Actions = append(want.Actions, kind)
+		slices.Sort(want.Actions)
+	}
 	// Nothing reads the item that comes back.
 	delete(want.Members, "ReturnValues")
+}
+
+// readExceptions are the places where our reads differ from Java's.
+func readExceptions(want *interchange.Sentence) {
+	if want.Operation == "Scan" {
+		// The leader's pace follows from what its scans cost.
+		want.Members["ReturnConsumedCapacity"] = "TOTAL"
+	}
 }
 
 // The deletion of a record could not be recorded, for it takes a day to become

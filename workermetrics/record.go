@@ -35,6 +35,9 @@ const throughputKey = "THROUGHPUT"
 // Record is a worker's record.
 type Record struct {
 	Worker string
+	// Legacy: it is in the table of KCL 3.0 to 3.4, not in the lease table. Set by
+	// what reads it; [Store.Put] does not look at it.
+	Legacy bool
 	// Updated is when the worker wrote the record, by its own clock, in whole
 	// seconds; zero if the record does not say.
 	Updated time.Time

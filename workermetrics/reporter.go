@@ -211,7 +211,7 @@ func (r *Reporter) Delete(ctx context.Context) (bool, error) {
 		if updated.IsZero() {
 			continue
 		}
-		ok, err := r.store.Delete(ctx, Record{Worker: r.worker, Updated: updated})
+		ok, err := r.store.deleteOwn(ctx, Record{Worker: r.worker, Updated: updated})
 		if ok || err != nil {
 			return ok, err
 		}

@@ -49,7 +49,8 @@ func (s Strategy) decider(c Load) Decider {
 
 // Config sets up a [Loop]. A zero field means its default.
 type Config struct {
-	Leases  *lease.Store
+	Leases *lease.Store
+	// Workers must be ready to use: see [workermetrics.Store.Init].
 	Workers *workermetrics.Store
 	Leader  Leadership
 	// Worker is this worker's id.

@@ -1,8 +1,8 @@
 // Package assignment decides which worker gets which lease. Every worker runs a
 // [Loop]; only the leader's does anything.
 //
-// A run reads the whole lease table, leases and workers' records, remembers what
-// it saw, has a [Decider] plan who gets what, and writes each change with a
+// A run reads the whole lease table, leases and workers' records, and the records
+// in the table of KCL 3.0 to 3.4 where there is one, remembers what it saw, has a [Decider] plan who gets what, and writes each change with a
 // condition, so that what another leader or an owner did meanwhile wins. Workers
 // find out by looking for leases that name them, or by their next renewal.
 //
@@ -35,6 +35,10 @@
 // metric (a draining worker reports one), and it has room. A worker with a lease
 // that expired gets none until its record has changed since, for a record stays
 // fresh for a minute after its worker's death.
+//
+// A worker with a record in either table, because it has started anew while the
+// fleet moves its tables, is one worker: the newer record tells of it, or the one
+// that shows life. The other is deleted when it is stale, from where it is.
 //
 // # Load
 //

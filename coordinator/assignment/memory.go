@@ -122,10 +122,35 @@ var standingNames = [...]string{"active", "silent", "draining", "dead", "invalid
 
 func (s standing) String() string { return standingNames[s] }
 
-// worker is what this process knows of one worker.
-type worker struct {
+// origin tells records apart. In a fleet that moves the tables of KCL 3.0 to 3.4
+// one worker may have two: it has started anew, and writes to the other table.
+type origin struct {
+	worker string
+	legacy bool
+}
+
+// known is what this process knows of one record.
+type known struct {
 	record workermetrics.Record
 	seen   workermetrics.Sighting
+}
+
+// replaces reports whether k, rather than other, tells of the worker that both
+// are of: if it shows life and other does not, and else if it is the newer, which
+// counts for less because clocks may be wrong.
+func (k known) replaces(other known, now time.Time, period time.Duration) bool {
+	if alive := k.seen.Alive(now, period); alive != other.seen.Alive(now, period) {
+		return alive
+	}
+	if c := k.record.Updated.Compare(other.record.Updated); c != 0 {
+		return c > 0
+	}
+	return other.record.Legacy
+}
+
+// worker is what this process knows of one worker.
+type worker struct {
+	known // the record that tells of it
 	// stand is what the record meant at the last look.
 	stand standing
 	// silent: leases expired, and the record has said silentSince ever since.
@@ -133,9 +158,8 @@ type worker struct {
 	silentSince time.Time
 }
 
-func (w worker) next(r workermetrics.Record, now time.Time, period time.Duration) worker {
-	w.record = r
-	w.seen = w.seen.Next(r, now, period)
+func (w worker) next(k known) worker {
+	w.known = k
 	if w.silent && !w.seen.Updated().Equal(w.silentSince) {
 		w.silent = false
 	}
@@ -161,6 +185,7 @@ func (w worker) stands(now time.Time, t timing) standing {
 type memory struct {
 	leases  map[string]sighting // not nil
 	at      time.Time           // of the last look
+	records map[origin]known    // nil before the first look
 	workers map[string]worker   // nil before the first look
 	// unreadable are the workers whose records could not be read, and why.
 	unreadable map[string]string
@@ -173,11 +198,17 @@ func newMemory() memory { return memory{leases: map[string]sighting{}} }
 func (m *memory) look(leases []lease.Lease, records []workermetrics.Record, unreadable map[string]string, now time.Time, t timing) {
 	m.see(leases, now)
 	m.unreadable = unreadable
+	seen := make(map[origin]known, len(records))
 	workers := make(map[string]worker, len(records))
 	for _, r := range records {
-		workers[r.Worker] = m.workers[r.Worker].next(r, now, t.report)
+		o := origin{r.Worker, r.Legacy}
+		k := known{r, m.records[o].seen.Next(r, now, t.report)}
+		seen[o] = k
+		if other, twice := workers[r.Worker]; !twice || k.replaces(other.known, now, t.report) {
+			workers[r.Worker] = m.workers[r.Worker].next(k)
+		}
 	}
-	m.workers = workers
+	m.records, m.workers = seen, workers
 
 	for key, s := range m.leases {
 		owner := s.actualOwner()
@@ -251,6 +282,20 @@ func (m *memory) state(l *lease.Lease, now time.Time, t timing) (st State, since
 		movable = s.renewed && now.Sub(s.since) <= t.failover/2
 	}
 	return st, s.since, movable
+}
+
+// stale returns records that are to be deleted, at most limit. The one that tells
+// of the worker called self is not among them.
+func (m *memory) stale(now time.Time, t timing, self string, limit int) (out []workermetrics.Record) {
+	for o, k := range m.records {
+		if o.worker == self && o.legacy == m.workers[self].record.Legacy {
+			continue
+		}
+		if k.seen.Stale(now, t.stale, t.report) && len(out) < limit {
+			out = append(out, k.record)
+		}
+	}
+	return out
 }
 
 // unfit reports whether a worker drains or has no record.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/go-kcl/kcl/internal/entity"
 	"github.com/go-kcl/kcl/leader"
 	"github.com/go-kcl/kcl/lease"
@@ -13,7 +15,7 @@ import (
 )
 
 const (
-	// loadTries is how often a run tries to scan the table.
+	// loadTries is how often a run tries to scan a table.
 	loadTries = 2
 	// maxStaleDeletes is how many records of vanished workers a run deletes.
 	maxStaleDeletes = 25
@@ -68,20 +70,47 @@ func (l *Loop) runOnce(ctx context.Context, term leader.Term, c *course) (out ou
 	return out, err
 }
 
-// load scans the table.
-func (l *Loop) load(ctx context.Context) (snap lease.Snapshot, err error) {
+// snapshot is what a load found.
+type snapshot struct {
+	lease.Snapshot
+	// legacy are the workers' records that are not in the lease table.
+	legacy workermetrics.Found
+}
+
+// load scans the lease table and, at the same time, the legacy table of workers'
+// records, if there is one to read.
+func (l *Loop) load(ctx context.Context) (snap snapshot, err error) {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { // ends with its calls, as the other
+		snap.Snapshot, err = try(ctx, l.cfg.Leases.Scan)
+		return err
+	})
+	g.Go(func() (err error) {
+		snap.legacy, err = try(ctx, l.cfg.Workers.ScanLegacy)
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return snapshot{}, err
+	}
+	snap.ReadUnits += snap.legacy.ReadUnits
+	return snap, nil
+}
+
+// try calls f until it succeeds, loadTries times.
+func try[T any](ctx context.Context, f func(context.Context) (T, error)) (out T, err error) {
+	defer recovered(&err)
 	for range loadTries {
-		if snap, err = l.cfg.Leases.Scan(ctx); err == nil || ctx.Err() != nil {
+		if out, err = f(ctx); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
-	return snap, err
+	return out, err
 }
 
 // look takes in a scan that ended at now and says how things stand, which
 // workers' records are to be deleted, and when the first lease expires that did
 // not move since the look before.
-func (l *Loop) look(ctx context.Context, snap lease.Snapshot, now time.Time) (v View, stale []workermetrics.Record, expiry time.Time) {
+func (l *Loop) look(ctx context.Context, snap snapshot, now time.Time) (v View, stale []workermetrics.Record, expiry time.Time) {
 	items := snap.Others[entity.WorkerMetricStats]
 	records := make([]workermetrics.Record, 0, len(items))
 	unreadable := map[string]string{}
@@ -92,6 +121,12 @@ func (l *Loop) look(ctx context.Context, snap lease.Snapshot, now time.Time) (v 
 			continue
 		}
 		records = append(records, r)
+	}
+	records = append(records, snap.legacy.Records...)
+	for _, u := range snap.legacy.Unreadable {
+		if _, twice := unreadable[u.Worker]; !twice {
+			unreadable[u.Worker] = u.Err.Error()
+		}
 	}
 
 	var before, after memory
@@ -112,12 +147,7 @@ func (l *Loop) look(ctx context.Context, snap lease.Snapshot, now time.Time) (v 
 	v.Limit = l.cfg.MaxLeases
 	l.logWorkers(ctx, before, after)
 	l.countView(v, after, len(snap.BadLeases))
-	for id, w := range after.workers {
-		if id != l.cfg.Worker && w.seen.Stale(now, l.timing.stale, l.timing.report) && len(stale) < maxStaleDeletes {
-			stale = append(stale, w.record)
-		}
-	}
-	return v, stale, expiry
+	return v, after.stale(now, l.timing, l.cfg.Worker, maxStaleDeletes), expiry
 }
 
 // logWorkers tells of workers that came, went or changed, not of those that were
