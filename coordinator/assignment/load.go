@@ -114,15 +114,20 @@ type metric struct {
 // reading is one worker's value of a metric.
 type reading struct {
 	metric int // index in loads.metrics
-	// value is what the worker reports and what came since. left is what went
-	// since, and the reports still show. idle is what of value is put down to idle
-	// leases that came: they must count for something, lest all go to one worker.
-	value, left, idle float64
+	// value is what the worker reports and what came since, by the fleet's costs.
+	// came is the latter; idle is what of it is put down to idle leases, which must
+	// count for something, lest all go to one worker. left is what went since, and
+	// the reports still show.
+	value, came, idle, left float64
 	limit             float64 // operating range
 }
 
 // present is the value without what has left.
 func (r reading) present() float64 { return max(0, r.value-r.left) }
+
+// shown is what of that the worker's reports show. Its own costs may be others
+// than the fleet's, so what came is no reason to take from it.
+func (r reading) shown() float64 { return max(0, r.value-r.left-r.came) }
 
 // carrier is a worker and its load.
 type carrier struct {
@@ -307,6 +312,7 @@ func (f *loads) correct() {
 				r := &w.readings[k]
 				more := s * f.weight[i] * f.metrics[r.metric].cost
 				r.value += more
+				r.came += more
 				if f.idle[i] {
 					r.idle += more
 				}

@@ -28,8 +28,10 @@ type bar uint8
 const (
 	// toAverage: not above the fleet's average.
 	toAverage bar = iota
-	// belowGiver: or, from below the band around it, to less than what the giver
-	// has now. That is for one lease, by which the greater of two loads falls.
+	// belowGiver: or to less than what the giver has now, by the band around the
+	// average, and one that is not below that band to no more than what the giver
+	// will have left. That is for one lease, by which the greater of two loads
+	// falls.
 	belowGiver
 	// withinBand: not above the band around the average.
 	withinBand
@@ -74,7 +76,7 @@ func (f *loads) band(m int) float64 {
 func (f *loads) excess(m int) (e excess) {
 	average, band := f.metrics[m].average, f.band(m)
 	add := func(w *carrier, r reading) {
-		value, to := r.present(), average
+		value, to := r.shown(), average
 		if value <= average {
 			to = r.limit
 		}
@@ -93,11 +95,11 @@ func (f *loads) excess(m int) (e excess) {
 			if r.metric != m {
 				continue
 			}
-			if value := r.present(); value >= average+band || value > r.limit {
+			if value := r.shown(); value >= average+band || value > r.limit {
 				add(w, r)
 			}
 			below = below || r.value < average-band
-			if top == nil || r.present() > topReading.present() {
+			if top == nil || r.shown() > topReading.shown() {
 				top, topReading = w, r
 			}
 		}
@@ -250,11 +252,14 @@ func (f *loads) fits(w *carrier, i int, from *carrier, b bar) bool {
 			}
 		case b == belowGiver && after > most:
 			g, ok := from.reading(r.metric)
-			if !ok || r.value > m.average-f.band(r.metric) {
+			if !ok {
 				return false
 			}
 			after = r.value + f.weight[i]*max(m.cost, w.cost(r))
-			most = g.present() - f.band(r.metric)
+			most = g.shown() - f.band(r.metric)
+			if r.value > m.average-f.band(r.metric) {
+				most = min(most, g.shown()-f.weight[i]*max(m.cost, from.cost(g)))
+			}
 		}
 		if after > most*tolerance || after > r.limit*tolerance {
 			return false

@@ -22,7 +22,7 @@ func loadWorld(t *rapid.T) *world {
 		t: t, leases: map[string]*lease.Lease{}, fleet: map[string]*member{}, balanced: map[string]int{},
 		limit: math.MaxInt, memory: newMemory(), pace: pace{interval: time.Minute},
 		order:  rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 0)),
-		decide: ByLoad(Load{}), often: 2, rates: map[string]float64{},
+		decide: ByLoad(Load{}), often: 3, rates: map[string]float64{},
 		noise: rapid.SampledFrom([]float64{0, 0.03}).Draw(t, "noise"),
 	}
 }

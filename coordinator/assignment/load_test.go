@@ -449,6 +449,49 @@ func TestStepInLoadOfFewLeases(t *testing.T) {
 	}
 }
 
+// One hot worker among many that are even gives up leases, one at a time, though
+// each makes another worker one above the average; and comes to rest.
+func TestHotWorkerInAnEvenFleet(t *testing.T) {
+	for _, n := range []int{2, 4, 6, 8, 10, 20, 100} {
+		for _, leases := range []int{4, 6, 8, 20} {
+			t.Run(fmt.Sprintf("%d workers, %d leases each", n, leases), func(t *testing.T) {
+				var setup loadSetup
+				for i := range n {
+					setup.workers = append(setup.workers, loaded{fmt.Sprintf("W%03d", i), "C 40/100", times(leases, 8)})
+				}
+				v := setup.view(t)
+				load := func() (hot float64) {
+					for i, k := range after(v, Plan{}) {
+						perLease := 40 / float64(leases)
+						if i == 0 {
+							perLease *= 2 // the first is half as fast
+						}
+						v.Workers[i].Record.Stats["C"] = []float64{perLease * float64(k), perLease * float64(k)}
+						hot = max(hot, perLease*float64(k))
+					}
+					return hot
+				}
+				require.Equal(t, 80., load())
+				moves := 0
+				for range 30 {
+					p := ByLoad(Load{})(v)
+					moves += len(p.Balance)
+					v = done(v, p)
+					load()
+				}
+				assert.Empty(t, ByLoad(Load{})(v).Balance)
+				average := 0.
+				for _, w := range v.Workers {
+					average += w.Record.Stats["C"][0] / float64(n)
+				}
+				assert.LessOrEqual(t, load(), average*1.1+2*40/float64(leases), "the band, and a lease of the slow one")
+				assert.Positive(t, moves)
+				assert.LessOrEqual(t, moves, leases/2+1)
+			})
+		}
+	}
+}
+
 // In a fleet whose leases hardly show in its load a worker that joined gets half
 // of its fair share at least, one lease at a time, and then nothing moves; where
 // they do show it gets no more than its load allows for.
