@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/scheduler"
-	"github.com/go-kcl/kcl/workermetrics"
 )
 
 const (
@@ -45,20 +44,20 @@ var speeds = [...]float64{3, 2, 2, 1}
 // byLoad has a worker assign by load, as is the default, at a pace for people who
 // watch. In production a worker reports every 30 s, which all workers take for
 // granted of each other, and balances every minute.
-func byLoad(c *scheduler.Config, m workermetrics.Metric) {
+func byLoad(c *scheduler.Config, load *cpu) {
 	c.Leases.WorkerReportInterval = 2 * time.Second
 	c.Leases.AssignmentInterval = time.Second
-	c.Leases.WorkerUtilization = scheduler.WorkerUtilizationConfig{
-		WorkerMetrics:              []workermetrics.Metric{m},
-		CaptureInterval:            200 * time.Millisecond,
-		VarianceBalancingFrequency: 1,   // every 20 s
-		DampeningPercentage:        100, // all of an excess at once
-	}
+	u := &c.Leases.WorkerUtilization
+	u.WorkerMetrics = append(u.WorkerMetrics, load)
+	u.CaptureInterval = 200 * time.Millisecond
+	u.VarianceBalancingFrequency = 1 // every 20 s
+	u.DampeningPercentage = 100      // all of an excess at once
 	c.Polling.IdleTimeBetweenReads = 250 * time.Millisecond
 }
 
 // cpu is the made-up CPU of one worker: busier with every KB a second that its
-// processors are handed, the more so the slower it is.
+// processors are handed, the more so the slower it is. A program's own metric is
+// made like it.
 type cpu struct {
 	mu    sync.Mutex
 	speed float64
@@ -68,7 +67,7 @@ type cpu struct {
 	load  float64 // percent; what is above 100 is kept back
 }
 
-func (*cpu) Name() string        { return workermetrics.CPU }
+func (*cpu) Name() string        { return "C" }
 func (*cpu) OperatingRange() int { return 0 } // all of it
 
 func (c *cpu) Capture(context.Context) (float64, error) {
