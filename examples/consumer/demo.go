@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// The demonstration ends within a minute, whatever happens: demoLimit is for
-	// all but the stop, stopLimit for a graceful one. After that the library takes
-	// seconds.
+	// The demonstration ends within a minute, whatever happens, but for that of
+	// -load: demoLimit is for all but the stop, stopLimit for a graceful one. After
+	// that the library takes seconds.
 	demoLimit = 50 * time.Second
 	stopLimit = 4 * time.Second
 	// drainLimit is how long the last records may take to be processed.
@@ -39,16 +39,25 @@ type demo struct {
 	producer *producer
 	screen   *screen
 	start    time.Time
+	phases   []phase // with -load, those that are over
 }
 
 func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, demoLimit, fmt.Errorf("not done after %v", demoLimit))
+	limit := demoLimit
+	if o.load {
+		limit = loadLimit
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done after %v", limit))
 	defer cancel()
 	d, err := newDemo(o, stdout, stderr)
 	if err != nil {
 		return err
 	}
-	d.screen.say("%d workers, %d shards, %d records of %d bytes, on the embedded AWS", o.workers, o.shards, o.records, o.recordSize)
+	if o.load {
+		d.screen.say("%d workers, %d shards of %d KB a second each, on the embedded AWS; speeds in brackets", o.workers, o.shards, shardKBps)
+	} else {
+		d.screen.say("%d workers, %d shards, %d records of %d bytes, on the embedded AWS", o.workers, o.shards, o.records, o.recordSize)
+	}
 	run := context.WithoutCancel(ctx) // the workers are stopped by us, not by the signal
 	for _, w := range d.fleet.workers {
 		go w.run(run) // stopped and awaited below
@@ -84,12 +93,19 @@ func newDemo(o options, stdout, stderr io.Writer) (*demo, error) {
 		aws: kcltest.New(kcltest.Options{Seed: o.seed}), screen: newScreen(stdout),
 	}
 	d.admin = kinesis.NewFromConfig(d.aws.Config("producer"))
+	if o.load {
+		d.screen.rows(loadEvery)
+	}
 	d.producer = &producer{client: d.admin, ledger: d.ledger, records: o.records, size: o.recordSize, rng: rand.New(rand.NewPCG(o.seed, 0))}
 	if err := d.aws.CreateStream(demoStream, o.shards); err != nil {
 		return nil, err
 	}
 	for i := range o.workers {
-		w, err := newWorker(fmt.Sprintf("worker-%d", i+1), d.aws, d.ledger, d.lists, log)
+		var c *cpu
+		if o.load {
+			c = newCPU(i)
+		}
+		w, err := newWorker(fmt.Sprintf("worker-%d", i+1), d.aws, d.ledger, d.lists, log, c)
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +114,7 @@ func newDemo(o options, stdout, stderr io.Writer) (*demo, error) {
 	return d, nil
 }
 
-// play has records flow, reshards and kills, until all is processed.
+// play is what happens between start and stop.
 func (d *demo) play(ctx context.Context) error {
 	for _, w := range d.fleet.workers {
 		select {
@@ -109,6 +125,14 @@ func (d *demo) play(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+	if d.o.load {
+		return d.balance(ctx)
+	}
+	return d.disturb(ctx)
+}
+
+// disturb has records flow, reshards and kills, until all is processed.
+func (d *demo) disturb(ctx context.Context) error {
 	put := make(chan error, 1)
 	producing, endProducing := context.WithCancel(ctx)
 	var producer sync.WaitGroup
@@ -246,10 +270,18 @@ func (d *demo) watch(ctx context.Context) {
 		}
 		at := time.Since(d.start)
 		d.fleet.look(at)
-		leader, leases := d.fleet.now()
-		c := d.ledger.counts()
-		d.screen.progress(at, fmt.Sprintf("put %d, processed %d, leases %v, leader %s", c.Put, c.Processed, leases, cmp.Or(leader, "none yet")))
+		if d.o.load {
+			d.screen.progress(at, d.loadRow())
+		} else {
+			d.screen.progress(at, d.line())
+		}
 	}
+}
+
+func (d *demo) line() string {
+	leader, leases := d.fleet.now()
+	c := d.ledger.counts()
+	return fmt.Sprintf("put %d, processed %d, leases %v, leader %s", c.Put, c.Processed, leases, cmp.Or(leader, "none yet"))
 }
 
 func middle(r *types.HashKeyRange) string {

@@ -23,6 +23,7 @@ type worker struct {
 	name string
 	*scheduler.Scheduler
 	wire *wire
+	cpu  *cpu          // with -load
 	done chan struct{} // closed when Run has returned
 	err  error         // what it returned; after done
 }
@@ -30,21 +31,26 @@ type worker struct {
 // dead reports whether the worker was killed.
 func (w *worker) dead() bool { return w.wire.cut.Load() }
 
-// newWorker makes a worker that notes all it is handed in the ledger.
-func newWorker(name string, aws *kcltest.AWS, l *ledger, lists *listings, log io.Writer) (*worker, error) {
-	cfg := aws.Config(name)
-	w := &worker{name: name, wire: &wire{worker: name, next: cfg.HTTPClient, lists: lists}, done: make(chan struct{})}
-	cfg.HTTPClient = w.wire
-	s, err := scheduler.New(scheduler.Config{
+// newWorker makes a worker that notes all it is handed in the ledger. Given a
+// CPU, it assigns by load and reports that of the CPU.
+func newWorker(name string, aws *kcltest.AWS, l *ledger, lists *listings, log io.Writer, c *cpu) (*worker, error) {
+	awscfg := aws.Config(name)
+	w := &worker{name: name, wire: &wire{worker: name, next: awscfg.HTTPClient, lists: lists}, cpu: c, done: make(chan struct{})}
+	awscfg.HTTPClient = w.wire
+	cfg := scheduler.Config{
 		Application:      demoApp,
 		Streams:          kcl.SingleStream(demoStream, kcl.TrimHorizon),
-		AWS:              cfg,
+		AWS:              awscfg,
 		WorkerIdentifier: name,
 		Logger:           slog.New(slog.NewTextHandler(log, nil)),
 		NewProcessor: func(_ context.Context, shard kcl.ShardInfo) (kcl.RecordProcessor, error) {
 			return &processor{worker: w, ledger: l, shard: shard}, nil
 		},
-	})
+	}
+	if c != nil {
+		byLoad(&cfg, c)
+	}
+	s, err := scheduler.New(cfg)
 	w.Scheduler = s
 	return w, err
 }
@@ -68,6 +74,9 @@ func (p *processor) ProcessRecords(ctx context.Context, b *kcl.Batch) error {
 		<-ctx.Done() // a dead process does nothing more
 		return context.Cause(ctx)
 	}
+	if p.worker.cpu != nil {
+		p.worker.cpu.work(b)
+	}
 	p.ledger.processed(b)
 	return b.Checkpoint(ctx)
 }
@@ -90,6 +99,8 @@ type fleet struct {
 	leader  string
 	leaders int // changes of leader, the first one not counted
 	samples []sample
+	holders map[string]string // of leases, the last ones seen
+	moves   int               // of leases from one worker to another
 }
 
 // sample is how many leases each worker held at one time.
@@ -98,10 +109,11 @@ type sample struct {
 	leases []int
 }
 
-// look notes who leads and, on full seconds, who holds how many leases.
+// look notes who leads, what moved and, on full seconds, who holds how many
+// leases.
 func (f *fleet) look(at time.Duration) {
 	s := sample{at: at}
-	leader := ""
+	leader, holders := "", make(map[string][]string)
 	for _, w := range f.workers {
 		st := w.Status()
 		if w.dead() {
@@ -111,9 +123,13 @@ func (f *fleet) look(at time.Duration) {
 			leader = w.name
 		}
 		s.leases = append(s.leases, len(st.Leases))
+		for _, l := range st.Leases {
+			holders[l.Lease] = append(holders[l.Lease], w.name)
+		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.follow(holders)
 	if leader != "" && leader != f.leader {
 		if f.leader != "" {
 			f.leaders++
@@ -123,6 +139,30 @@ func (f *fleet) look(at time.Duration) {
 	if n := len(f.samples); n == 0 || at-f.samples[n-1].at >= time.Second {
 		f.samples = append(f.samples, s)
 	}
+}
+
+// follow counts moves, given who believes to hold each lease. The caller holds
+// mu.
+func (f *fleet) follow(holders map[string][]string) {
+	if f.holders == nil {
+		f.holders = make(map[string]string)
+	}
+	for lease, by := range holders {
+		if len(by) > 1 {
+			continue // one of them does not know yet
+		}
+		if before, known := f.holders[lease]; known && before != by[0] {
+			f.moves++
+		}
+		f.holders[lease] = by[0]
+	}
+}
+
+// moved is how many leases have moved so far.
+func (f *fleet) moved() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.moves
 }
 
 func (f *fleet) now() (leader string, leases []int) {

@@ -2,9 +2,12 @@
 //
 // Without flags it shows the library at work on an AWS embedded in this process:
 // a fleet of workers consumes a stream that is split and merged meanwhile, one
-// worker is killed, and at the end every record is accounted for.
+// worker is killed, and at the end every record is accounted for. With -load the
+// workers are of unequal speed, and leases move until all are equally busy; then
+// one slows down, and they do so again.
 //
 //	go run ./examples/consumer
+//	go run ./examples/consumer -load
 //
 // With -stream it consumes a real stream through the ordinary AWS configuration
 // (environment, profile, instance role), as one worker of as many as are started,
@@ -45,7 +48,7 @@ func main() {
 type options struct {
 	// Of the demonstration.
 	workers, shards, records, recordSize int
-	reshard, kill                        bool
+	reshard, kill, load                  bool
 	seed                                 uint64
 	json                                 bool
 	// Of a real stream.
@@ -65,12 +68,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	o := options{position: kcl.TrimHorizon}
 	f := flag.NewFlagSet("consumer", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // an error is told of once, by run
-	f.IntVar(&o.workers, "workers", 3, "demonstration: workers in the fleet, 1 to 100")
-	f.IntVar(&o.shards, "shards", 4, "demonstration: shards of the stream, 1 to 1000")
-	f.IntVar(&o.records, "records", 20000, "demonstration: records to put")
-	f.IntVar(&o.recordSize, "record-size", 100, "demonstration: bytes of a record, 1 to 100000")
-	f.BoolVar(&o.reshard, "reshard", true, "demonstration: split a shard and merge two while records flow")
-	f.BoolVar(&o.kill, "kill", true, "demonstration: kill a worker that does not lead while records flow")
+	f.BoolVar(&o.load, "load", false, "demonstration: see leases and load settle among four workers of unequal speed, of which one slows down; 75 s")
+	f.IntVar(&o.workers, "workers", 3, "demonstration without -load: workers in the fleet, 1 to 100")
+	f.IntVar(&o.shards, "shards", 4, "demonstration without -load: shards of the stream, 1 to 1000")
+	f.IntVar(&o.records, "records", 20000, "demonstration without -load: records to put")
+	f.IntVar(&o.recordSize, "record-size", 100, "demonstration without -load: bytes of a record, 1 to 100000")
+	f.BoolVar(&o.reshard, "reshard", true, "demonstration without -load: split a shard and merge two while records flow")
+	f.BoolVar(&o.kill, "kill", true, "demonstration without -load: kill a worker that does not lead while records flow")
 	f.Uint64Var(&o.seed, "seed", 1, "demonstration: `seed` of the partition keys and record data")
 	f.BoolVar(&o.json, "json", false, "demonstration: print the outcome as one JSON object, as the last line")
 	f.StringVar(&o.stream, "stream", "", "`name` or ARN of a real stream to consume, instead of the demonstration")
@@ -97,6 +101,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if err := o.wrongMode(f); err != nil {
 		return o, err
 	}
+	if o.load {
+		o.workers, o.shards, o.recordSize = len(speeds), loadShards, loadSize
+	}
 	switch {
 	case f.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
@@ -113,15 +120,18 @@ func parse(args []string, stderr io.Writer) (options, error) {
 }
 
 // wrongMode finds a flag that would do nothing: one of the demonstration with
-// -stream, or one of a real stream without it. The flags' texts say which it is.
+// -stream, one of a real stream without it, or one of what -load does without. The
+// flags' texts say which it is.
 func (o options) wrongMode(f *flag.FlagSet) (err error) {
-	wrong, reason := "with -stream:", "has no effect without -stream"
-	if o.stream != "" {
-		wrong, reason = "demonstration:", "has no effect with -stream"
-	}
 	f.Visit(func(g *flag.Flag) {
-		if strings.HasPrefix(g.Usage, wrong) {
-			err = fmt.Errorf("-%s %s", g.Name, reason)
+		of := func(mode string) bool { return strings.HasPrefix(g.Usage, mode) }
+		switch {
+		case o.stream == "" && of("with -stream:"):
+			err = fmt.Errorf("-%s has no effect without -stream", g.Name)
+		case o.stream != "" && of("demonstration"):
+			err = fmt.Errorf("-%s has no effect with -stream", g.Name)
+		case o.load && of("demonstration without -load:"):
+			err = fmt.Errorf("-%s has no effect with -load", g.Name)
 		}
 	})
 	return err

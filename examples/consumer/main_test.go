@@ -33,6 +33,8 @@ func TestParse(t *testing.T) {
 	assert.Equal(t, defaults, mustParse(t))
 	assert.Equal(t, options{workers: 1, shards: 1000, records: 0, recordSize: 1, seed: 7, json: true, app: "kcl-example", position: kcl.TrimHorizon},
 		mustParse(t, "-workers", "1", "-shards=1000", "-records", "0", "-record-size", "1", "-seed", "7", "-json", "-kill=false", "-reshard=false"))
+	load := options{workers: 4, shards: 24, records: 20000, recordSize: 1024, reshard: true, kill: true, load: true, seed: 2, json: true, app: "kcl-example", position: kcl.TrimHorizon}
+	assert.Equal(t, load, mustParse(t, "-load", "-seed", "2", "-json"))
 	real := defaults
 	real.stream, real.app, real.region, real.endpoint, real.kinesis, real.dynamodb, real.worker, real.position, real.verbose =
 		"s", "a", "r", "e", "k", "d", "w", kcl.Latest, true
@@ -54,6 +56,14 @@ func TestParse(t *testing.T) {
 		"-position LATEST":            "-position has no effect without -stream",
 		"-stream s -workers 3":        "-workers has no effect with -stream",
 		"-stream s -json":             "-json has no effect with -stream",
+		"-stream s -load":             "-load has no effect with -stream",
+		"-load -workers 3":            "-workers has no effect with -load",
+		"-load -shards 3":             "-shards has no effect with -load",
+		"-load -records 3":            "-records has no effect with -load",
+		"-load -record-size 3":        "-record-size has no effect with -load",
+		"-load -kill":                 "-kill has no effect with -load",
+		"-load -reshard=false":        "-reshard has no effect with -load",
+		"-load now":                   `unexpected argument "now"`,
 	} {
 		_, err := parse(strings.Fields(args), io.Discard)
 		assert.ErrorContains(t, err, want, args)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -41,11 +42,7 @@ func (p *producer) run(ctx context.Context, shards int) error {
 		n := min(left, putBatch)
 		entries := make([]types.PutRecordsRequestEntry, n)
 		for i := range entries {
-			data := make([]byte, p.size)
-			for j := range data {
-				data[j] = byte('a' + p.rng.IntN(26))
-			}
-			entries[i] = types.PutRecordsRequestEntry{PartitionKey: aws.String(fmt.Sprintf("key-%d", p.rng.Uint32())), Data: data}
+			entries[i] = p.entry()
 		}
 		if err := p.store(ctx, entries); err != nil {
 			return err
@@ -58,6 +55,41 @@ func (p *producer) run(ctx context.Context, shards int) error {
 		}
 	}
 	return nil
+}
+
+// steady puts a record into each of the shards, loadRate times a second, until
+// enough is closed.
+func (p *producer) steady(ctx context.Context, shards int, enough <-chan struct{}) error {
+	width := new(big.Int).Div(new(big.Int).Lsh(big.NewInt(1), 128), big.NewInt(int64(shards)))
+	tick := time.NewTicker(time.Second / loadRate)
+	defer tick.Stop()
+	for {
+		entries := make([]types.PutRecordsRequestEntry, shards)
+		hash := new(big.Int).Rsh(width, 1) // the middle of a shard
+		for i := range entries {
+			entries[i] = p.entry()
+			entries[i].ExplicitHashKey = aws.String(hash.String())
+			hash.Add(hash, width)
+		}
+		if err := p.store(ctx, entries); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-enough:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (p *producer) entry() types.PutRecordsRequestEntry {
+	data := make([]byte, p.size)
+	for i := range data {
+		data[i] = byte('a' + p.rng.IntN(26))
+	}
+	return types.PutRecordsRequestEntry{PartitionKey: aws.String(fmt.Sprintf("key-%d", p.rng.Uint32())), Data: data}
 }
 
 // store puts entries, those that a shard throttles again and again.

@@ -25,6 +25,7 @@ type report struct {
 	CallsByOperation   map[string]int            `json:"calls_by_operation"`
 	LeasesOverTime     []leaseCount              `json:"leases_over_time"`
 	ElapsedSeconds     float64                   `json:"elapsed_seconds"`
+	Load               []phase                   `json:"load,omitempty"` // with -load
 
 	names []string
 }
@@ -38,6 +39,7 @@ type leaseCount struct {
 func (d *demo) report() report {
 	r := report{
 		counts: d.ledger.counts(), Workers: d.o.workers, Shards: d.o.shards,
+		Load:               d.phases,
 		ListShardsByWorker: d.lists.byWorker(), CallsByOperation: make(map[string]int), LeasesOverTime: []leaseCount{},
 		ElapsedSeconds: time.Since(d.start).Round(10 * time.Millisecond).Seconds(),
 	}
@@ -87,6 +89,9 @@ func (r report) write(w io.Writer) {
 		fmt.Fprintf(t, "%s\t%d\t\n", row.name, row.n)
 	}
 	t.Flush()
+	for _, p := range r.Load {
+		p.write(w)
+	}
 
 	fmt.Fprintf(w, "\nleases held, over time; that of an ended shard is kept for some minutes\n")
 	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -117,6 +122,20 @@ func (r report) write(w io.Writer) {
 	})
 	for _, op := range ops {
 		fmt.Fprintf(t, "%s\t%d\t\n", op, r.CallsByOperation[op])
+	}
+	t.Flush()
+}
+
+func (p phase) write(w io.Writer) {
+	settled := "settled"
+	if !p.Settled {
+		settled = "not settled"
+	}
+	fmt.Fprintf(w, "\n%s: %s after %.0f s and %d moves\n", p.Name, settled, p.Seconds, p.Moves)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "worker\tspeed\tleases\tby its speed\tload\t\n")
+	for _, s := range p.Workers {
+		fmt.Fprintf(t, "%s\t%g\t%d\t%.1f\t%.0f %%\t\n", s.Worker, s.Speed, s.Leases, s.BySpeed, s.Load)
 	}
 	t.Flush()
 }

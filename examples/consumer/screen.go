@@ -16,13 +16,14 @@ const plainEvery = 5 * time.Second
 type screen struct {
 	w        io.Writer
 	terminal bool
+	every    time.Duration // the pace of plain lines
 
 	mu   sync.Mutex
 	last time.Duration // when a plain line was last printed; guarded by mu
 }
 
 func newScreen(w io.Writer) *screen {
-	s := &screen{w: w, last: -plainEvery}
+	s := &screen{w: w, every: plainEvery, last: -plainEvery}
 	if f, ok := w.(*os.File); ok {
 		if info, err := f.Stat(); err == nil {
 			s.terminal = info.Mode()&os.ModeCharDevice != 0
@@ -30,6 +31,9 @@ func newScreen(w io.Writer) *screen {
 	}
 	return s
 }
+
+// rows has progress print lines that stay at that pace, on a terminal as elsewhere.
+func (s *screen) rows(every time.Duration) { s.terminal, s.every, s.last = false, every, 0 }
 
 const eraseLine = "\r\x1b[K"
 
@@ -51,7 +55,7 @@ func (s *screen) progress(at time.Duration, line string) {
 	switch {
 	case s.terminal:
 		fmt.Fprint(s.w, eraseLine, line)
-	case at-s.last >= plainEvery:
+	case at-s.last >= s.every:
 		s.last = at
 		fmt.Fprintln(s.w, line)
 	}
