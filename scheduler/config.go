@@ -191,7 +191,10 @@ type LeaseConfig struct {
 	// this worker is honoured all the same.
 	NoGracefulHandoff bool
 	// GracefulHandoffTimeout is how long an owner may take to finish before the
-	// lease is moved by force (gracefulLeaseHandoffTimeoutMillis). Default 30 s;
+	// lease is moved by force (gracefulLeaseHandoffTimeoutMillis). For 3 s, but a
+	// quarter of it at most, the owner goes on as before, so that the next one can
+	// find out. All workers should have the same: where the leader's is
+	// shorter, it takes leases from owners that think they have time. Default 30 s;
 	// at least 100 ms.
 	GracefulHandoffTimeout time.Duration
 	// KeepFinished keeps the leases of shards that were processed to their end

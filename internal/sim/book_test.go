@@ -394,7 +394,7 @@ func (b *book) changed(a attempt, was, is lease.Lease) {
 	if is.Owner != was.Owner || is.CheckpointOwner != was.CheckpointOwner {
 		b.left[is.Key+" "+was.ActualOwner()] = true
 		b.taken(a, was, is)
-		b.quits(was, is)
+		b.quits(a, was, is)
 		b.tell("%s: %s → %s, by %s", is.Key, owners(was), owners(is), a.p.id)
 		b.moved(a, was, is)
 	}

@@ -94,7 +94,7 @@ func (b *book) moved(a attempt, was, is lease.Lease) {
 	if !b.leads(a) {
 		b.breaksLocked(term, "%s moved %s from %s to %s at %s, and its term ended at %s", a.p.id, is.Key, owners(was), owners(is), a.start, b.reign(a.p.id).until)
 	}
-	taken := was.Owner != "" && !is.HandOffPending() && b.askFirst
+	taken := was.Owner != "" && !is.HandOffPending() && b.askFirst && !b.overdue(a, was)
 	for _, saw := range b.reign(a.p.id).read[is.Key] {
 		if saw.owner == was.Owner && saw.checkpointOwner == was.CheckpointOwner && (!taken || saw.counter == strconv.FormatInt(was.Counter, 10)) {
 			return
@@ -129,17 +129,25 @@ func (b *book) taken(a attempt, was, is lease.Lease) {
 		return
 	}
 	silent := time.Since(heard.at)
-	overdue := was.HandOffPending() && time.Since(heard.asked) > s.GracefulHandoffTimeout+s.FailoverTime
-	if silent <= s.FailoverTime && !overdue {
+	if silent <= s.FailoverTime && !b.overdue(a, was) {
 		b.breaksLocked(patience, "%s took %s from %s, silent for %s of %s", a.p.id, was.Key, owners(was), silent, s.FailoverTime)
 	}
 }
 
+// overdue reports whether a leader may force a hand-off, though the owner renews.
+func (b *book) overdue(a attempt, was lease.Lease) bool {
+	return was.HandOffPending() && time.Since(b.beats[was.Key].asked) > handOffLimit(a.p)
+}
+
 // quits looks at the worker that a lease is no longer of: it must know by then,
-// unless it may lose leases without having been asked.
-func (b *book) quits(was, is lease.Lease) {
+// unless it may lose leases without having been asked, or has more time to hand
+// one over by its own settings than by the leader's.
+func (b *book) quits(a attempt, was, is lease.Lease) {
 	t := b.latest[is.ShardID]
 	if t == nil || t.worker.name != was.ActualOwner() || is.ActualOwner() == was.ActualOwner() || t.worker.dead.Load() || !t.worker.awake() || !b.askFirst {
+		return
+	}
+	if was.HandOffPending() && handOffLimit(a.p) < handOffLimit(t.worker) {
 		return
 	}
 	waits := slices.ContainsFunc(t.worker.Status().Leases, func(s scheduler.LeaseStatus) bool { return s.Lease == is.Key && s.State == "reading" })
@@ -169,4 +177,10 @@ func (r *reign) note(key string, saw reading) {
 	if list := r.read[key]; !slices.Contains(list, saw) {
 		r.read[key] = append(list[max(0, len(list)+1-noted):], saw)
 	}
+}
+
+// handOffLimit is when a worker as leader forces a hand-off, and not before which
+// as owner.
+func handOffLimit(p *process) time.Duration {
+	return p.settings.Leases.GracefulHandoffTimeout + p.settings.Leases.FailoverTime
 }

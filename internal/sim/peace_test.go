@@ -35,12 +35,17 @@ func (s *scenario) settled() (b bounds) {
 
 const (
 	ownerFormula   = "failover + interval + discovery + calls"
+	arrivalFormula = " + hand-off + max(2 failover, 20 s, interval)"
 	leaderFormula  = "lock + heartbeat + failover + interval + discovery + calls"
 	releaseFormula = "interval + discovery + calls"
 )
 
-func (b bounds) owner() time.Duration   { return b.failover + b.release() }
-func (b bounds) leader() time.Duration  { return b.lock + b.heartbeat + b.owner() }
+func (b bounds) owner() time.Duration  { return b.failover + b.release() }
+func (b bounds) leader() time.Duration { return b.lock + b.heartbeat + b.owner() }
+
+// grace is how long an owner may take to renew for the first time.
+func (b bounds) grace() time.Duration { return max(2*b.failover, 20*time.Second, b.interval) }
+
 func (b bounds) release() time.Duration { return b.interval + b.discovery + b.calls }
 
 // settle heals everything, waits for the fleet to be as it should, and puts it
@@ -54,8 +59,7 @@ func (p *play) settle() {
 	}
 	time.Sleep(2 * time.Second) // a parent takes records for another second
 	open := p.world.top()
-	grace := max(2*b.failover, 20*time.Second, b.interval) // of an owner that never renewed
-	if !p.wait(ownedAgain, b.leader()+grace+b.failover+2*b.report+b.handOff, "every lease to be a live worker's", func() bool {
+	if !p.wait(ownedAgain, b.leader()+b.grace()+b.failover+2*b.report+b.handOff, "every lease to be a live worker's", func() bool {
 		return p.ownedBy(p.running())
 	}) {
 		return
@@ -178,6 +182,9 @@ func (p *play) part(b bounds, open int) bool {
 		limit, formula := b.owner(), ownerFormula
 		if x.Status().Leading {
 			limit, formula = b.leader(), leaderFormula
+		}
+		if !p.counted() { // a lease may be on its way to that worker
+			limit, formula = limit+b.handOff+b.grace(), formula+arrivalFormula
 		}
 		p.tell("kill %s, leading: %v", x.id, x.Status().Leading)
 		x.kill()
