@@ -119,7 +119,7 @@ type reading struct {
 	// count for something, lest all go to one worker. left is what went since, and
 	// the reports still show.
 	value, came, idle, left float64
-	limit             float64 // operating range
+	limit                   float64 // operating range
 }
 
 // present is the value without what has left.
