@@ -66,6 +66,16 @@ type worker struct {
 	cut    *kcltest.Injection
 }
 
+// notWhileRacing leaves a test out under the race detector. It is for such as are
+// about what comes of long stretches, in which nothing is at work at the same time
+// that is not in shorter tests, too.
+func notWhileRacing(t *testing.T) {
+	t.Helper()
+	if racing {
+		t.Skip("long stretches take too long under the race detector")
+	}
+}
+
 // inBed runs f in a bubble with a stream of so many shards.
 func inBed(t *testing.T, seed uint64, shards int, o kcltest.Options, f func(b *bed)) {
 	t.Helper()

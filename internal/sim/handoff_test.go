@@ -59,6 +59,7 @@ func honours(ctx context.Context, cp kcl.Checkpointer) error { return cp.Checkpo
 // processor checkpoints at the request to shut down, nothing is lost where it does
 // not, nor where it fails or blocks until it is forced.
 func TestHandOffUnderLoad(t *testing.T) {
+	notWhileRacing(t) // TestHandOffCorners does
 	const shards = 12
 	for _, c := range []struct {
 		name      string

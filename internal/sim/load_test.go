@@ -210,14 +210,15 @@ func (b *bed) counts() map[string]int {
 
 // A worker's load takes a step, because its shards have more traffic or because
 // the machine has something else to do: at least one lease leaves it, no more than
-// its excess calls for, and then none moves.
+// its excess calls for, and then none moves for a quarter of an hour, with
+// -full-day for an hour.
 func TestStepInLoad(t *testing.T) {
+	notWhileRacing(t)
 	const shards, rate = 12, 1.
 	for _, c := range []struct {
 		name string
 		step func(b *bed, f *flow, e *engine, mine []string)
 		most int
-		rest time.Duration
 	}{
 		// 20 % each, of which 5 are the idle machine's: 41 % beside 20 %. The average
 		// is 25, and a lease is 7 on average.
@@ -228,10 +229,10 @@ func TestStepInLoad(t *testing.T) {
 				require.NoError(b.t, err)
 				f.set(i, 2.4*rate)
 			}
-		}, 3, time.Hour},
+		}, 3},
 		// 60 % beside 20 %: the average is 30, and a lease is 5, though it looks as if
 		// it were 20. Without any the worker is at 45 %, the others at 25 %.
-		{"something else to do", func(_ *bed, _ *flow, e *engine, _ []string) { e.set(45) }, 3, 20 * time.Minute},
+		{"something else to do", func(_ *bed, _ *flow, e *engine, _ []string) { e.set(45) }, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBed(t, 1, shards, gapWorld, func(b *bed) {
@@ -251,10 +252,11 @@ func TestStepInLoad(t *testing.T) {
 				moved := m.take()
 				assert.NotEmpty(t, moved)
 				assert.LessOrEqual(t, len(moved), c.most, moved)
-				if racing {
-					c.rest /= 10
+				rest := 15 * time.Minute
+				if *fullDay {
+					rest = time.Hour
 				}
-				time.Sleep(c.rest)
+				time.Sleep(rest)
 				assert.Empty(t, m.take(), "moves after it")
 				assert.Zero(t, b.repeated(), "records delivered again")
 			})
@@ -265,6 +267,7 @@ func TestStepInLoad(t *testing.T) {
 // Half of a fleet reports its CPU, the other half nothing: every worker gets half
 // to twice its fair share, whoever came first.
 func TestMixedFleet(t *testing.T) {
+	notWhileRacing(t)
 	const shards, workers = 16, 4
 	for _, first := range []string{"those that measure", "those that do not"} {
 		t.Run(first+" first", func(t *testing.T) {
@@ -294,6 +297,7 @@ func TestMixedFleet(t *testing.T) {
 // A fleet that measures its load is spread evenly at a cold start, when nothing is
 // known of the shards, and when a worker joins it while it is idle.
 func TestIdleMeasuredFleet(t *testing.T) {
+	notWhileRacing(t)
 	const shards = 16
 	inBed(t, 1, shards, gapWorld, func(b *bed) {
 		var workers []*worker
@@ -306,13 +310,13 @@ func TestIdleMeasuredFleet(t *testing.T) {
 		b.until(20*time.Second, "an even spread", func() bool { return b.spread() <= 1 })
 		time.Sleep(time.Second) // what is read may be stale
 		m := b.watchMoves()
-		time.Sleep(10 * time.Minute)
+		time.Sleep(5 * time.Minute)
 		assert.Empty(t, m.take())
 		<-b.measured("d", &engine{idle: 4, perKB: 5}).Ready()
 		b.until(90*time.Second, "an even spread with one more", func() bool { return b.spread() <= 1 })
 		time.Sleep(10 * time.Second) // for the last hand-off
 		m.take()
-		time.Sleep(10 * time.Minute)
+		time.Sleep(5 * time.Minute)
 		assert.Empty(t, m.take())
 	})
 }
