@@ -121,7 +121,7 @@ func localFor(stored Status, found, migrate bool) (local Status, ok bool) {
 // the legacy tables. Once the migration is complete everybody writes to the
 // lease table, at once: nobody looks elsewhere any more.
 func WritesLease(started, now Status) bool {
-	return started == Pending || started == Complete || now == Complete
+	return coordinator.WritesLeaseTable(started, now)
 }
 
 func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
