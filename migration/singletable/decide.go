@@ -206,8 +206,8 @@ func (d Decision) deployed(v View, stored Status) Decision {
 // pending is the rows P0 to P9.
 func (d Decision) pending(v View, stored Status, found bool) Decision {
 	drained := v.known(v.Summary.Drained())
-	if drained == Yes && v.Summary.At.Sub(v.Summary.Since) < 2*v.period() {
-		drained = NotKnown // a slow clock shows only to who has watched
+	if s := v.Summary; drained == Yes && (s.Since.IsZero() || s.At.Sub(s.Since) < 2*v.period()) {
+		drained = NotKnown // a worker whose clock is slow shows only to who has watched
 	}
 	switch {
 	case !found:

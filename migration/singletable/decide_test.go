@@ -35,6 +35,7 @@ func aged(s Summary, age time.Duration) Summary {
 	s.At = s.At.Add(-age)
 	return s
 }
+func unwatched(s Summary) Summary   { s.Since = time.Time{}; return s }
 func sinceTheRun(s Summary) Summary { s.Since = s.At; return s }
 
 var (
@@ -211,6 +212,7 @@ func TestPendingLocal(t *testing.T) {
 		{name: "a silent owner single-table-migration#31", migrate: true, view: View{Local: Pending, Read: dep, Summary: departed}, row: "P1u", local: Pending, leads: true, next: time.Minute, why: "lease owners that do not report: b"},
 		{name: "nothing known: a move goes on", migrate: true, view: View{Local: Pending, Read: dep, Move: moveOf(Moving, 0)}, row: "P1u", local: Pending, leads: true, next: time.Minute, why: unknownFleet},
 		{name: "not watched for long enough", migrate: true, view: View{Local: Pending, Read: dep, Summary: sinceTheRun(drained)}, row: "P1u", local: Pending, leads: true, next: time.Minute, why: "the leader has not watched the fleet for long enough"},
+		{name: "not watched at all", migrate: true, view: View{Local: Pending, Read: dep, Summary: unwatched(drained)}, row: "P1u", local: Pending, leads: true, next: time.Minute, why: "the leader has not watched the fleet for long enough"},
 		{name: "drained single-table-migration#29", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained}, row: "P2", do: StartMove, local: Pending, leads: true, why: beMoved},
 		{name: "drained, a move of another term", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: Move{Phase: Moved, Term: 3, Ended: t0}, Look: clean}, row: "P2", do: StartMove, local: Pending, leads: true, why: beMoved},
 		{name: "local INIT, which was missed", migrate: true, view: View{Local: Init, Read: dep, Summary: drained}, row: "P2", do: StartMove, local: Pending, leads: true, why: beMoved},

@@ -150,7 +150,7 @@ func (m *Machine) Report() Report {
 func (m *Machine) Lead(ctx context.Context, number uint64) { m.setTerm(ctx, number) }
 
 // Follow says that the term is over.
-func (m *Machine) Follow() { m.setTerm(nil, 0) }
+func (m *Machine) Follow() { m.setTerm(context.Background(), 0) }
 
 func (m *Machine) setTerm(ctx context.Context, number uint64) {
 	m.mu.Lock()
@@ -240,8 +240,8 @@ func (m *Machine) view() (View, context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	term, number := m.term, m.number
-	if term != nil && term.Err() != nil {
-		term, number = nil, 0 // Follow is about to be called
+	if number == 0 || term.Err() != nil { // Follow was, or is about to be called
+		term, number = nil, 0
 	}
 	return View{
 		Config: m.cfg.Config, Now: time.Now(), Local: m.local, Term: number, Read: m.read, Summary: m.summary, Look: m.look, Move: m.move,

@@ -3,6 +3,7 @@ package singletable
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,8 +25,8 @@ type player struct {
 	endTerm  context.CancelFunc
 	stop     context.CancelFunc
 	done     chan error
-	released []map[string]types.AttributeValue // of a completed migration
-	freed    int                               // otherwise
+	released []map[string]types.AttributeValue // of a completed migration; to be read once Run has ended
+	freed    atomic.Int64                      // otherwise
 }
 
 func (w *world) play(name string, migrate bool) *player {
@@ -39,7 +40,7 @@ func (w *world) play(name string, migrate bool) *player {
 		},
 		Release: func(completed bool, took map[string]types.AttributeValue) {
 			if !completed {
-				p.freed++
+				p.freed.Add(1)
 				return
 			}
 			p.released = append(p.released, took)
@@ -257,9 +258,9 @@ func TestReadsFail(t *testing.T) {
 		p.lead()
 		time.Sleep(10 * time.Second)
 		assert.False(t, p.Leads(1))
-		assert.Zero(t, p.freed)
+		assert.Zero(t, p.freed.Load())
 		time.Sleep(20 * time.Second)
-		assert.NotZero(t, p.freed)
+		assert.NotZero(t, p.freed.Load())
 		assert.Equal(t, "the state cannot be read", p.Report().Waits)
 		fault.Remove()
 		time.Sleep(20 * time.Second)
@@ -362,5 +363,34 @@ func TestStartAgain(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, Pending, s)
 		assert.Zero(t, w.aws.Count("GetItem", "a")+w.aws.Count("DescribeTable", "a"))
+	})
+}
+
+// single-table-migration#20: the worker's own status is unknown before its start,
+// set by the first start alone, and may be asked for at any time.
+func TestStatusOfAWorker(t *testing.T) {
+	inWorld(t, "deployed", func(t *testing.T, w *world) {
+		m, err := NewMachine(MachineConfig{Config: Config{Worker: "a", MigrateAllEntities: true}, Tables: w.tables("a")})
+		require.NoError(t, err)
+		assert.Equal(t, Unknown, m.Status())
+		assert.Equal(t, Unknown, m.Started())
+		results := make(chan Status)
+		for range 4 {
+			go func() {
+				_ = m.Report()
+				s, _ := m.Start(t.Context(), false)
+				results <- s
+			}()
+		}
+		for range 4 {
+			assert.Equal(t, Pending, <-results)
+		}
+		w.setStored(coordinator.FreshTableMigration(Complete, "x", time.Now()))
+		s, err := m.Start(t.Context(), false)
+		require.NoError(t, err)
+		assert.Equal(t, Pending, s)
+		require.NoError(t, m.Run(t.Context()))
+		assert.Equal(t, Complete, m.Status())
+		assert.Equal(t, Pending, m.Started())
 	})
 }

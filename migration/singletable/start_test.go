@@ -82,6 +82,10 @@ func TestConfigBounds(t *testing.T) {
 	assert.EqualError(t, Config{CompleteBake: 10 * time.Second}.Validate(), "singletable: CompleteBake is 10s, must be from 1h0m0s to 168h0m0s")
 	assert.EqualError(t, Config{CompleteBake: 1e7 * time.Second}.Validate(), "singletable: CompleteBake is 2777h46m40s, must be from 1h0m0s to 168h0m0s")
 	assert.Error(t, Config{CompleteBake: -1}.Validate())
+	for _, w := range []string{"Leader", "Migration3.0", "TableMigration3.5"} {
+		assert.ErrorContains(t, Config{Worker: w}.Validate(), "is the key of another item of the lease table")
+	}
+	assert.NoError(t, Config{Worker: "leader"}.Validate())
 }
 
 func TestBakedByWholeSeconds(t *testing.T) {

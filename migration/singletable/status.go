@@ -52,6 +52,10 @@ type Config struct {
 
 // Validate returns an error that names the field, its value and its bound.
 func (c Config) Validate() error {
+	switch c.Worker {
+	case lockKey, coordinator.ClientVersionKey, coordinator.TableMigrationKey:
+		return fmt.Errorf("singletable: Worker is %q, which is the key of another item of the lease table", c.Worker)
+	}
 	if b := c.CompleteBake; b != 0 && (b < MinCompleteBake || b > MaxCompleteBake) {
 		return fmt.Errorf("singletable: CompleteBake is %v, must be from %v to %v", b, MinCompleteBake, MaxCompleteBake)
 	}
