@@ -267,8 +267,10 @@ func TestReadsFail(t *testing.T) {
 		assert.True(t, p.Leads(1))
 		// One that has read goes on through a failed look for news.
 		w.inject("p", kcltest.Fault{Operations: []string{"GetItem"}, Effect: kcltest.Refuse, Code: "InternalServerError", For: 10 * time.Minute})
+		w.aws.ResetCalls()
 		time.Sleep(5 * time.Minute)
 		assert.True(t, p.Leads(1))
+		assert.LessOrEqual(t, w.aws.Count("GetItem", "p"), 5*3, "a read a minute, by three attempts of the SDK")
 		p.leave()
 	})
 }
@@ -294,8 +296,9 @@ func TestMoveEndsWithTheTerm(t *testing.T) {
 			switch end {
 			case "stop":
 				began := time.Now()
-				p.leave()
 				p.stop()
+				p.stop()
+				require.NoError(t, <-p.done) // the term goes on
 				assert.Less(t, time.Since(began), time.Second)
 			case "follow":
 				p.follow()
@@ -310,6 +313,7 @@ func TestMoveEndsWithTheTerm(t *testing.T) {
 			if end != "stop" {
 				p.leave()
 			}
+			p.follow()
 		})
 	}
 }
@@ -392,5 +396,87 @@ func TestStatusOfAWorker(t *testing.T) {
 		require.NoError(t, m.Run(t.Context()))
 		assert.Equal(t, Complete, m.Status())
 		assert.Equal(t, Pending, m.Started())
+	})
+}
+
+// A write whose answer is lost is looked after: the item is read at once, and
+// often for a while.
+func TestLostAnswerIsLookedAfter(t *testing.T) {
+	inWorld(t, "init", func(t *testing.T, w *world) {
+		w.setStored(coordinator.FreshTableMigration(Init, "x", time.Now().Add(-2*time.Hour)))
+		fault := w.inject("p", kcltest.Fault{Operations: []string{"TransactWriteItems"}, Effect: kcltest.LoseAnswer})
+		p := w.play("p", false)
+		p.lead()
+		p.know(allNew)
+		time.Sleep(5 * time.Second)
+		fault.Remove()
+		assert.Equal(t, Report{Stored: Deployed, Local: Deployed, Row: "D2", Waits: "all workers can be deployed with MigrateAllEntities", Since: p.Report().Since}, p.Report())
+		w.aws.ResetCalls()
+		time.Sleep(time.Minute)
+		assert.InDelta(t, 12, w.aws.Count("GetItem", "p"), 1)
+		time.Sleep(time.Minute)
+		w.aws.ResetCalls()
+		time.Sleep(10 * time.Minute)
+		assert.InDelta(t, 10, w.aws.Count("GetItem", "p"), 1)
+		p.leave()
+	})
+}
+
+// single-table-migration#85: a leader whose item has become unreadable acts no
+// more, once it has seen it.
+func TestItemBecomesUnreadable(t *testing.T) {
+	inWorld(t, "deployed", func(t *testing.T, w *world) {
+		p := w.play("p", false)
+		p.lead()
+		time.Sleep(time.Second)
+		require.True(t, p.Leads(1))
+		it := w.legacy.Item(coordinator.TableMigrationKey)
+		it["tm"] = str("LATER")
+		w.legacy.Put(it)
+		before := w.dump()
+		p.live(2*time.Minute, allNew)
+		assert.False(t, p.Leads(1))
+		assert.ErrorIs(t, p.Report().Err, coordinator.ErrMalformed)
+		assert.Equal(t, before, w.dump())
+		p.leave()
+	})
+}
+
+// The end of a term ends the write that is on its way, also before anybody calls
+// Follow.
+func TestWriteEndsWithTheTerm(t *testing.T) {
+	for _, busy := range []bool{true, false} {
+		inWorld(t, "init", func(t *testing.T, w *world) {
+			w.setStored(coordinator.FreshTableMigration(Init, "x", time.Now().Add(-2*time.Hour)))
+			w.inject("p", kcltest.Fault{Operations: []string{"TransactWriteItems"}, Effect: kcltest.Slow, Delay: 8 * time.Second})
+			p := w.play("p", false)
+			p.lead()
+			if busy {
+				p.know(allNew)
+			}
+			time.Sleep(time.Second)
+			p.endTerm()
+			time.Sleep(time.Second)
+			assert.Equal(t, "X9", p.Report().Row)
+			assert.False(t, p.Leads(1))
+			assert.Equal(t, Init, w.stored().Value)
+			p.leave()
+		})
+	}
+}
+
+// Writes that fail are tried less and less often, at least once a minute.
+func TestFailingWrites(t *testing.T) {
+	inWorld(t, "init", func(t *testing.T, w *world) {
+		w.setStored(coordinator.FreshTableMigration(Init, "x", time.Now().Add(-2*time.Hour)))
+		fault := w.inject("p", kcltest.Fault{Operations: []string{"TransactWriteItems"}, Effect: kcltest.Refuse, Code: "InternalServerError"})
+		p := w.play("p", false)
+		p.lead()
+		p.live(30*time.Minute, allNew)
+		assert.InDelta(t, 36, fault.Hits()/3, 4, "by three attempts of the SDK")
+		fault.Remove()
+		p.live(2*time.Minute, allNew)
+		assert.Equal(t, Deployed, w.stored().Value)
+		p.leave()
 	})
 }
