@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/go-kcl/kcl/metrics"
 )
 
 const (
@@ -35,6 +37,8 @@ type MachineConfig struct {
 	Release func(completed bool, took map[string]types.AttributeValue)
 	// Logger is told of changes and of what goes wrong. Nil means none.
 	Logger *slog.Logger
+	// Metrics is given the figures listed at [Operation]. Nil means none.
+	Metrics metrics.Recorder
 }
 
 // Machine brings a worker's part of the migration about: it keeps what decisions
@@ -102,10 +106,12 @@ func NewMachine(c MachineConfig) (*Machine, error) {
 // Start finds out the worker's status. It may be called again after an error;
 // after a success it is a no-op. [ErrTooEarly] may pass, [ErrDenied] and
 // [ErrInconsistent] will not.
-func (m *Machine) Start(ctx context.Context, noLegacyTables bool) (Status, error) {
-	if s := m.Status(); s != Unknown {
+func (m *Machine) Start(ctx context.Context, noLegacyTables bool) (_ Status, err error) {
+	if s := m.Started(); s != Unknown {
 		return s, nil
 	}
+	began := time.Now()
+	defer func() { m.measureStart(began, err) }()
 	f, err := m.cfg.Tables.Facts(ctx, m.cfg.MigrateAllEntities, noLegacyTables)
 	if err != nil {
 		return Unknown, err
@@ -202,6 +208,7 @@ func (m *Machine) Run(ctx context.Context) error {
 			m.endMove()
 		}
 		m.take(v, d)
+		m.measure(v, d)
 		if d.Release {
 			m.release(d.Local == Complete)
 		}
@@ -370,6 +377,7 @@ func both(a, b context.Context) (context.Context, context.CancelCauseFunc) {
 func (m *Machine) haveRead(r Read, err error) {
 	before := m.read
 	r.Unsettled = before.Unsettled
+	m.fault("ReadFault", err != nil)
 	if r.Outcome != Failed {
 		if err != nil && before.Outcome != r.Outcome {
 			m.log.Warn("cannot make out how far the table migration is", "err", err)
@@ -393,6 +401,7 @@ func (m *Machine) haveRead(r Read, err error) {
 // wrote takes over what came of a write.
 func (m *Machine) wrote(v View, d Decision, began time.Time, a Answer, err error) {
 	m.blocked = ""
+	m.measureWrite(d.Do, a)
 	if a == Done {
 		m.hold, m.fails = time.Time{}, 0
 		m.read = Read{Outcome: Found, State: d.State, At: began, Term: v.Term, Unsettled: m.read.Unsettled}
@@ -443,7 +452,9 @@ func (m *Machine) startMove(term context.Context, number uint64) {
 	m.running, m.move = r, Move{Phase: Moving, Term: number, Tries: m.move.Tries + 1}
 	go func() {
 		defer close(r.done)
+		began := time.Now()
 		batches, err := m.cfg.Tables.Move(ctx)
+		m.measureMove(began, batches, err)
 		if err != nil {
 			err = fmt.Errorf("after %d batches: %w", batches, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl/coordinator"
+	"github.com/go-kcl/kcl/internal/testbed"
 	"github.com/go-kcl/kcl/kcltest"
 )
 
@@ -21,6 +22,7 @@ type player struct {
 	*Machine
 	w        *world
 	name     string
+	figures  testbed.Figures
 	number   uint64
 	endTerm  context.CancelFunc
 	stop     context.CancelFunc
@@ -34,7 +36,7 @@ func (w *world) play(name string, migrate bool) *player {
 	p := &player{w: w, name: name, done: make(chan error, 1), endTerm: func() {}}
 	var err error
 	p.Machine, err = NewMachine(MachineConfig{
-		Config: Config{Worker: name, MigrateAllEntities: migrate}, Tables: w.tables(name),
+		Config: Config{Worker: name, MigrateAllEntities: migrate}, Tables: w.tables(name), Metrics: &p.figures,
 		NewLock: func() map[string]types.AttributeValue {
 			return item{"ownerName": str(name), "leaseDuration": str("30000"), "recordVersionNumber": str("new")}
 		},
@@ -211,6 +213,7 @@ func TestFollower(t *testing.T) {
 		require.NoError(t, <-p.done)
 		assert.Equal(t, Complete, p.Status())
 		assert.Equal(t, []map[string]types.AttributeValue{nil}, p.released)
+		assert.Empty(t, p.figures.Values(Operation, "StatusOrdinal"))
 	})
 }
 
@@ -478,5 +481,51 @@ func TestFailingWrites(t *testing.T) {
 		p.live(2*time.Minute, allNew)
 		assert.Equal(t, Deployed, w.stored().Value)
 		p.leave()
+	})
+}
+
+// single-table-migration#79
+func TestMeasured(t *testing.T) {
+	inWorld(t, "init", func(t *testing.T, w *world) {
+		w.fresh()
+		p := w.play("p", false)
+		assert.Equal(t, []float64{1}, p.figures.Values(OperationInitialize, "Success"))
+		time.Sleep(time.Minute)
+		assert.Empty(t, p.figures.Values(Operation, "StatusOrdinal"), "a follower")
+		p.lead()
+		time.Sleep(time.Second)
+		assert.Equal(t, []float64{0}, p.figures.Values(Operation, "StatusOrdinal"))
+		assert.Empty(t, p.figures.Values(Operation, "Phase1Worker"), "the fleet is not known")
+		p.figures.Reset()
+		p.know(allNew)
+		time.Sleep(time.Second)
+		assert.Equal(t, []float64{0}, p.figures.Values(Operation, "WriteFault"))
+		for name, want := range map[string]float64{"StatusOrdinal": 1, "Phase1Worker": 2, "Phase2Worker": 0, "PrePhase1Worker": 0} {
+			assert.Equal(t, []float64{want}, p.figures.Values(Operation, name), name)
+		}
+		p.figures.Reset()
+		w.setStored(w.stored().To(Init, "x", time.Now().Add(time.Minute)))
+		p.know(oneOld)
+		time.Sleep(500 * time.Millisecond)
+		assert.Equal(t, []float64{1}, p.figures.Values(Operation, "DeleteFault"), "refused")
+		assert.Equal(t, []float64{0}, p.figures.Values(Operation, "ReadFault"))
+		p.leave()
+	})
+	inWorld(t, "pending", func(t *testing.T, w *world) {
+		w.record.Delete("C")
+		w.record.Delete("D")
+		w.setStored(coordinator.FreshTableMigration(Deployed, "x", time.Now()))
+		w.legacy.Put(streamItem(0))
+		p := w.play("p", true)
+		p.lead()
+		p.live(time.Minute, drained)
+		assert.Equal(t, []float64{1}, p.figures.Values(OperationMove, "Success"))
+		assert.Equal(t, []float64{1}, p.figures.Values(OperationMove, "BatchCount"))
+		assert.Contains(t, p.figures.Values(Operation, "StatusOrdinal"), 3.0)
+		p.live(25*time.Hour, drained)
+		ordinals := p.figures.Values(Operation, "StatusOrdinal")
+		assert.Equal(t, 4.0, ordinals[len(ordinals)-1])
+		assert.Equal(t, []float64{0}, p.figures.Values(Operation, "CompletionFault"))
+		assert.LessOrEqual(t, len(ordinals), 25*180*2, "a check at each assignment run")
 	})
 }
