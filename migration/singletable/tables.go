@@ -38,8 +38,9 @@ type TablesConfig struct {
 	Worker string
 	// Period is how often workers report. 0 means 30 s.
 	Period time.Duration
-	// RequestTimeout bounds each call, the SDK's retries included. It is to be
-	// well below the duration of the leader's lock. 0 means 10 s.
+	// RequestTimeout bounds each read, the SDK's retries included, and each change
+	// of the migration's item with all that it takes. It is to be well below the
+	// duration of the leader's lock. 0 means 10 s.
 	RequestTimeout time.Duration
 	// Logger is told of what a human should know. Nil means none.
 	Logger *slog.Logger
@@ -226,6 +227,8 @@ const (
 // Write does what a decision to create, update or delete asks for; read is the
 // state that it was decided on.
 func (t *Tables) Write(ctx context.Context, d Decision, read State) (Answer, error) {
+	ctx, cancel := t.timed(ctx)
+	defer cancel()
 	w := t.write(d, read)
 	what := "change " + coordinator.TableMigrationKey + " in table " + t.Legacy
 	if t.unfenced.Load() {
@@ -283,6 +286,8 @@ func (t *Tables) plain(ctx context.Context, what string, w types.TransactWriteIt
 // that says COMPLETE already is no obstacle, any other is one, named in the
 // error.
 func (t *Tables) Finalize(ctx context.Context, d Decision, read State, lock map[string]types.AttributeValue) (a Answer, took bool, err error) {
+	ctx, cancel := t.timed(ctx)
+	defer cancel()
 	what := "complete the migration in tables " + t.Legacy + " and " + t.Lease
 	accept := false
 	for range finalizeTries {
@@ -316,3 +321,10 @@ func (t *Tables) Finalize(ctx context.Context, d Decision, read State, lock map[
 }
 
 const finalizeTries = 4
+
+// timed bounds a change of the migration's item: the worker acts as leader while
+// it waits for the answer, and must have it before anybody can lead by the lock
+// that the change may have taken.
+func (t *Tables) timed(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, t.RequestTimeout, fmt.Errorf("%w: no answer within %s", kcl.ErrDependency, t.RequestTimeout))
+}

@@ -585,10 +585,18 @@ func TestPlan(t *testing.T) {
 }
 
 // answers is a service that answers so many calls with a conflict.
-type answers struct{ conflicts, calls int }
+type answers struct {
+	conflicts, calls int
+	slow             time.Duration
+}
 
-func (a *answers) Do(*http.Request) (*http.Response, error) {
+func (a *answers) Do(r *http.Request) (*http.Response, error) {
 	a.calls++
+	select {
+	case <-time.After(a.slow):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
 	if a.calls <= a.conflicts {
 		return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(
 			`{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","CancellationReasons":[{"Code":"TransactionConflict"},{"Code":"None"}]}`))}, nil
@@ -612,4 +620,31 @@ func TestConflictIsTriedAgain(t *testing.T) {
 			assert.Less(t, time.Since(began), 500*time.Millisecond)
 		})
 	}
+}
+
+// A change of the item is over in time, whatever happens to its calls.
+func TestWritesAreBounded(t *testing.T) {
+	inWorld(t, "pending", func(t *testing.T, w *world) {
+		w.inject("C", kcltest.Fault{Operations: []string{"TransactWriteItems"}, Effect: kcltest.Hang})
+		d, read := finalDecision(w)
+		began := time.Now()
+		a, _, err := w.tables("C").Finalize(t.Context(), d, read, ourLock)
+		assert.Equal(t, Uncertain, a)
+		assert.ErrorIs(t, err, kcl.ErrDependency)
+		assert.ErrorContains(t, err, "no answer within 10s")
+		assert.Equal(t, 10*time.Second, time.Since(began))
+		d.Do = Update
+		a, err = w.tables("C").Write(t.Context(), d, read)
+		assert.Equal(t, Uncertain, a)
+		assert.ErrorIs(t, err, kcl.ErrDependency)
+		assert.Equal(t, 20*time.Second, time.Since(began))
+	})
+	synctest.Test(t, func(t *testing.T) { // each attempt is answered, after 3 s
+		a := &answers{conflicts: 100, slow: 3 * time.Second}
+		began := time.Now()
+		got, err := testTables(interchange.Client(a), "C").Write(t.Context(), Decision{Do: Update, State: State{}.To(Deployed, "C", t0)}, State{})
+		assert.Equal(t, Uncertain, got)
+		assert.ErrorIs(t, err, kcl.ErrDependency)
+		assert.LessOrEqual(t, time.Since(began), 10*time.Second)
+	})
 }
