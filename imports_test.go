@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"workermetrics":          {"", "metrics", "internal/chance", "internal/ddb", "internal/entity", "internal/wait"}, // not leases
 	"shardsync":              {"", "metrics", "internal/chance", "lease", "internal/wait"},                           // not consumers
 	"coordinator/assignment": {"", "metrics", "internal/chance", "internal/ddb", "internal/entity", "leader", "lease", "workermetrics"},
+	"migration/singletable":  {"", "metrics", "internal/chance", "internal/ddb", "internal/entity", "internal/wait", "coordinator", "lease", "workermetrics"},
 
 	"internal/checkpoint": {"", "metrics", "lease"},
 	"internal/retrieval":  {"", "metrics", "internal/chance", "internal/wait"},                                                                    // not leases

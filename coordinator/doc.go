@@ -15,6 +15,10 @@
 // expects a migration's state asks for it by [Store.ClientVersion] or
 // [Store.TableMigration] and gets an error for an item that is none.
 //
+// Applications of KCL 3.0 to 3.4 keep these items, and streams' ones, in a table
+// of their own, by the same keys. While the single-table migration (package
+// migration/singletable) moves them, [Routed] finds each where it is.
+//
 // # Writes
 //
 // An item is created only while it is absent, and changed only while it still

@@ -25,17 +25,27 @@ type Item struct {
 	Attributes map[string]types.AttributeValue
 }
 
-// itemOf reads an item of the lease table. ok is false when its key is no
-// string, which the table's schema rules out.
-func itemOf(av map[string]types.AttributeValue) (it Item, ok bool) {
-	key, ok := av[entity.LeaseTableKey].(*types.AttributeValueMemberS)
+// LegacyKey is the partition key of the table that held the coordinator state
+// before KCL 3.5; see [LegacyTableName].
+const LegacyKey = "key"
+
+// DecodeItem reads an item of the table whose partition key is keyAttribute:
+// leaseKey, or [LegacyKey]. ok is false when that is no string, which the
+// table's schema rules out.
+func DecodeItem(av map[string]types.AttributeValue, keyAttribute string) (it Item, ok bool) {
+	key, ok := av[keyAttribute].(*types.AttributeValueMemberS)
 	if !ok {
 		return Item{}, false
 	}
 	it = Item{Key: key.Value, Type: typeOf(key.Value, av), Attributes: maps.Clone(av)}
-	delete(it.Attributes, entity.LeaseTableKey)
+	delete(it.Attributes, keyAttribute)
 	delete(it.Attributes, entity.Attribute)
 	return it, true
+}
+
+// itemOf reads an item of the lease table.
+func itemOf(av map[string]types.AttributeValue) (it Item, ok bool) {
+	return DecodeItem(av, entity.LeaseTableKey)
 }
 
 func typeOf(key string, av map[string]types.AttributeValue) entity.Type {
@@ -54,13 +64,16 @@ func typeOf(key string, av map[string]types.AttributeValue) entity.Type {
 	return ""
 }
 
-// encode returns the whole item as the lease table holds it.
-func (it Item) encode() map[string]types.AttributeValue {
+// Encode returns the whole item as the table holds it whose partition key is
+// keyAttribute. Type must be given: without it Java takes the item for a lease.
+func (it Item) Encode(keyAttribute string) map[string]types.AttributeValue {
 	av := make(map[string]types.AttributeValue, len(it.Attributes)+2)
 	maps.Copy(av, it.Attributes)
-	av[entity.LeaseTableKey] = str(it.Key)
+	av[keyAttribute] = str(it.Key)
 	av[entity.Attribute] = it.Type.Attr()
 	return av
 }
+
+func (it Item) encode() map[string]types.AttributeValue { return it.Encode(entity.LeaseTableKey) }
 
 func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }

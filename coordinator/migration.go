@@ -3,6 +3,7 @@ package coordinator
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,13 +39,31 @@ const (
 // lease table is, spelled as on the wire.
 type TableStatus string
 
-// The table statuses that are stored.
+// The table statuses. All but [TableStatusUnknown] are stored.
 const (
+	TableStatusUnknown  TableStatus = "TABLE_MIGRATION_STATUS_UNKNOWN" // before a start has decided
 	TableStatusInit     TableStatus = "TABLE_MIGRATION_STATUS_INIT"
 	TableStatusDeployed TableStatus = "TABLE_MIGRATION_STATUS_DEPLOYED"
 	TableStatusPending  TableStatus = "TABLE_MIGRATION_STATUS_PENDING"
 	TableStatusComplete TableStatus = "TABLE_MIGRATION_STATUS_COMPLETE"
 )
+
+// tableStatuses are in the order in which a migration passes through them.
+var tableStatuses = [...]TableStatus{TableStatusUnknown, TableStatusInit, TableStatusDeployed, TableStatusPending, TableStatusComplete}
+
+// Ordinal is the status as metrics report it: 0 for [TableStatusUnknown] and
+// for what is no status, up to 4 for [TableStatusComplete].
+func (s TableStatus) Ordinal() int { return max(0, slices.Index(tableStatuses[:], s)) }
+
+// ParseTableStatus returns the status that is stored as s. Only those that are
+// stored count; case matters.
+func ParseTableStatus(s string) (status TableStatus, ok bool) {
+	status = TableStatus(s)
+	if !status.known() {
+		return "", false
+	}
+	return status, true
+}
 
 // stage is the value that a migration moves through, with what its item is
 // called.
@@ -110,6 +129,28 @@ func FreshClientVersion(v ClientVersion, worker string, now time.Time) ClientVer
 	var m ClientVersionState
 	m.Value, m.By, m.At = ClientVersionInit, worker, milliseconds(now)
 	return m.To(v, worker, now)
+}
+
+// FreshTableMigration is the state that a migration begins with. Like Java's it
+// says that [TableStatusInit] came before, even when s is that.
+func FreshTableMigration(s TableStatus, worker string, now time.Time) TableMigrationState {
+	var m TableMigrationState
+	m.Value, m.By, m.At = TableStatusInit, worker, milliseconds(now)
+	return m.To(s, worker, now)
+}
+
+// TableMigrationOf reads the state that an item holds. An item that is none, or
+// says what this version does not know, now or in its history, is an error, and
+// not to be taken for the absence of a state.
+func TableMigrationOf(it Item) (TableMigrationState, error) {
+	m, err := migrationOf[TableStatus](it)
+	if err == nil && it.Key != TableMigrationKey {
+		err = fmt.Errorf("item %s: the key is not %s", it.Key, TableMigrationKey)
+	}
+	if err != nil {
+		return TableMigrationState{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return m, nil
 }
 
 // To returns the state after a change to v. The value it replaces goes to the
@@ -208,7 +249,9 @@ func changeOf[V stage](attribute string, av map[string]types.AttributeValue) (Ch
 	return c, nil
 }
 
-// values is what a change writes: all but the key, entityType and Extra.
+// Values is what a change sets: all but the key, entityType and Extra.
+func (m Migration[V]) Values() map[string]types.AttributeValue { return m.values() }
+
 func (m Migration[V]) values() map[string]types.AttributeValue {
 	av := m.Change.encode()
 	if len(m.History) > 0 {

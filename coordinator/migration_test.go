@@ -147,6 +147,8 @@ func TestMalformedMigration(t *testing.T) {
 	}
 }
 
+// single-table-migration#5,6,84: the kind is no part of the attributes, and the
+// key tells it where the item does not.
 func TestItemType(t *testing.T) {
 	for _, tc := range []struct {
 		key    string

@@ -15,7 +15,7 @@ import (
 
 var (
 	clientVersions = []ClientVersion{ClientVersionInit, ClientVersionUpgradeFrom2X, ClientVersion2X, ClientVersion3XWithRollback, ClientVersion3X}
-	tableStatuses  = []TableStatus{TableStatusInit, TableStatusDeployed, TableStatusPending, TableStatusComplete}
+	storedStatuses = []TableStatus{TableStatusInit, TableStatusDeployed, TableStatusPending, TableStatusComplete}
 )
 
 func anyExtra(t *rapid.T) map[string]types.AttributeValue {
@@ -46,7 +46,7 @@ func anyMigration[V stage](t *rapid.T, values []V) Migration[V] {
 func read[V stage](av map[string]types.AttributeValue) (Migration[V], error) {
 	it, ok := itemOf(av)
 	if !ok {
-		return Migration[V]{}, errMalformed
+		return Migration[V]{}, ErrMalformed
 	}
 	return migrationOf[V](it)
 }
@@ -73,7 +73,7 @@ func survives[V stage](t *rapid.T, values []V) {
 // written again as it was, with all that another version put there.
 func TestEveryMigrationSurvives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { survives(t, clientVersions) })
-	rapid.Check(t, func(t *rapid.T) { survives(t, tableStatuses) })
+	rapid.Check(t, func(t *rapid.T) { survives(t, storedStatuses) })
 }
 
 // Whatever an item holds, it is refused, or written again as it was.

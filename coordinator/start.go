@@ -168,7 +168,7 @@ func (s *Store) legacyTableExists(ctx context.Context, table string) (bool, erro
 // refuseMalformed makes a refusal of the error for an item that is no
 // migration's state: it will not mend itself.
 func refuseMalformed(err error) error {
-	if errors.Is(err, errMalformed) {
+	if errors.Is(err, ErrMalformed) {
 		return fmt.Errorf("%w: %w; a later version of the library or a hand wrote it: use that version, or restore the item", ErrRefused, err)
 	}
 	return err

@@ -29,8 +29,11 @@ const (
 // StoreConfig says where the state is.
 type StoreConfig struct {
 	Client *dynamodb.Client
-	// Table is the lease table's name.
+	// Table is the lease table's name, or that of a legacy table.
 	Table string
+	// KeyAttribute is Table's partition key: [LegacyKey] for a legacy table.
+	// Empty means leaseKey, the lease table's.
+	KeyAttribute string
 	// RequestTimeout bounds each call, retries included. 0 means 60 s.
 	RequestTimeout time.Duration
 	// Logger is told of items that cannot be read. Nil means none.
@@ -41,15 +44,19 @@ type StoreConfig struct {
 type Store struct {
 	client  *dynamodb.Client
 	table   string
+	key     string // the table's partition key
 	timeout time.Duration
 	log     *slog.Logger
 }
 
 // NewStore returns a store; it makes no call.
 func NewStore(c StoreConfig) *Store {
-	s := &Store{client: c.Client, table: c.Table, timeout: c.RequestTimeout, log: c.Logger}
+	s := &Store{client: c.Client, table: c.Table, key: c.KeyAttribute, timeout: c.RequestTimeout, log: c.Logger}
 	if s.timeout == 0 {
 		s.timeout = defaultRequestTimeout
+	}
+	if s.key == "" {
+		s.key = entity.LeaseTableKey
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -63,8 +70,8 @@ func (s *Store) Table() string { return s.table }
 // what names a call in its error.
 func (s *Store) what(verb, key string) string { return verb + " " + key + " in table " + s.table }
 
-func keyOf(key string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{entity.LeaseTableKey: str(key)}
+func (s *Store) keyOf(key string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{s.key: str(key)}
 }
 
 // Get reads an item, strongly consistent. found is false if there is none.
@@ -73,13 +80,13 @@ func (s *Store) Get(ctx context.Context, key string) (it Item, found bool, err e
 	defer cancel()
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &s.table,
-		Key:            keyOf(key),
+		Key:            s.keyOf(key),
 		ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
 		return Item{}, false, ddb.Error(s.what("get", key), err)
 	}
-	it, found = itemOf(out.Item)
+	it, found = DecodeItem(out.Item, s.key)
 	return it, found, nil
 }
 
@@ -94,7 +101,7 @@ func (s *Store) List(ctx context.Context, t entity.Type) ([]Item, error) {
 			return nil, ddb.Error("list "+string(t)+" in table "+s.table, err)
 		}
 		for _, av := range out.Items {
-			if it, ok := itemOf(av); ok {
+			if it, ok := DecodeItem(av, s.key); ok {
 				items = append(items, it)
 			}
 		}
@@ -127,14 +134,14 @@ func (s *Store) Create(ctx context.Context, it Item) (created bool, err error) {
 	if it.Type == "" {
 		return false, fmt.Errorf("%s: %w", what, errNoType)
 	}
-	item := it.encode()
+	item := it.Encode(s.key)
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err = s.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:                           &s.table,
 		Item:                                item,
 		ConditionExpression:                 aws.String("attribute_not_exists(#key)"),
-		ExpressionAttributeNames:            map[string]string{"#key": entity.LeaseTableKey},
+		ExpressionAttributeNames:            map[string]string{"#key": s.key},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if old, failed := ddb.ConditionFailed(err); failed {
@@ -147,7 +154,7 @@ func (s *Store) Create(ctx context.Context, it Item) (created bool, err error) {
 // as expected; updated is false if not. All other attributes stay.
 func (s *Store) Update(ctx context.Context, key string, set, expect map[string]types.AttributeValue) (updated bool, err error) {
 	e := expression{names: map[string]string{}, values: map[string]types.AttributeValue{}}
-	condition := []string{e.equals(entity.LeaseTableKey, str(key))}
+	condition := []string{e.equals(s.key, str(key))}
 	for _, name := range slices.Sorted(maps.Keys(expect)) {
 		condition = append(condition, e.equals(name, expect[name]))
 	}
@@ -159,7 +166,7 @@ func (s *Store) Update(ctx context.Context, key string, set, expect map[string]t
 	defer cancel()
 	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                           &s.table,
-		Key:                                 keyOf(key),
+		Key:                                 s.keyOf(key),
 		UpdateExpression:                    aws.String("SET " + strings.Join(sets, ", ")),
 		ConditionExpression:                 aws.String(strings.Join(condition, " AND ")),
 		ExpressionAttributeNames:            e.names,
@@ -199,13 +206,13 @@ func (e *expression) equals(name string, value types.AttributeValue) string {
 func (s *Store) Delete(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &s.table, Key: keyOf(key)})
+	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &s.table, Key: s.keyOf(key)})
 	return ddb.Error(s.what("delete", key), err)
 }
 
-// errMalformed is in the error for an item that should hold a migration's state
-// and does not.
-var errMalformed = errors.New("malformed state")
+// ErrMalformed is in the error for an item that should hold a migration's state
+// and does not. A later version or a hand wrote it; trying again does not help.
+var ErrMalformed = errors.New("malformed state")
 
 // ClientVersion reads Migration3.0, strongly consistent. An item there that is
 // no such state is an error that wraps [kcl.ErrDependency].
@@ -228,7 +235,7 @@ func get[V stage](ctx context.Context, s *Store) (m Migration[V], found bool, er
 		return m, false, err
 	}
 	if m, err = migrationOf[V](it); err != nil {
-		return m, false, fmt.Errorf("table %s: %w: %w: %w", s.table, kcl.ErrDependency, errMalformed, err)
+		return m, false, fmt.Errorf("table %s: %w: %w: %w", s.table, kcl.ErrDependency, ErrMalformed, err)
 	}
 	if len(m.Extra) > 0 {
 		s.log.LogAttrs(ctx, slog.LevelDebug, "item has attributes of another version", slog.String("item", key))

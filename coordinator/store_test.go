@@ -233,7 +233,7 @@ func TestErrors(t *testing.T) {
 		w.Put(map[string]types.AttributeValue{"leaseKey": str("Migration3.0"), "cv": str("CLIENT_VERSION_4X")})
 		_, found, err := s.ClientVersion(t.Context())
 		require.ErrorIs(t, err, kcl.ErrDependency)
-		require.ErrorIs(t, err, errMalformed)
+		require.ErrorIs(t, err, ErrMalformed)
 		assert.False(t, found)
 		it, found, err := s.Get(t.Context(), "Migration3.0")
 		require.NoError(t, err, "untyped, it can be read")

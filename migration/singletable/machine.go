@@ -1,0 +1,477 @@
+package singletable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/go-kcl/kcl/metrics"
+)
+
+const (
+	holdFirst = time.Second // after a failed write; doubled by each further one
+	holdMost  = time.Minute
+)
+
+// MachineConfig sets up a [Machine].
+type MachineConfig struct {
+	Config
+	Tables *Tables
+	// SummaryAge is how long what [Machine.Know] was told is good for: a few
+	// assignment intervals. 0 means 90 s.
+	SummaryAge time.Duration
+	// NewLock returns the content of the lease table's lock as this worker would
+	// take it. It is asked for when the migration is about to be completed. Nil
+	// leaves the lock to be contended for.
+	NewLock func() map[string]types.AttributeValue
+	// Release is told to free the legacy table's lock. completed says that the
+	// migration is complete and the worker contends for the lease table's lock
+	// from now on; took is the content of that lock if this worker's transaction
+	// put it there, or may have. It is called from Run, perhaps more than once for
+	// a term, or when no lock is held, and must not wait for Run.
+	Release func(completed bool, took map[string]types.AttributeValue)
+	// Logger is told of changes and of what goes wrong. Nil means none.
+	Logger *slog.Logger
+	// Metrics is given the figures listed at [Operation]. Nil means none.
+	Metrics metrics.Recorder
+}
+
+// Machine brings a worker's part of the migration about: it keeps what decisions
+// need, asks [Decide], and does what that says. All methods are safe for
+// concurrent use.
+type Machine struct {
+	cfg  MachineConfig
+	log  *slog.Logger
+	wake chan struct{} // something of the view has changed; holds one
+
+	// What Run alone touches.
+	read    Read
+	look    Look
+	move    Move
+	running *run // the move, while it runs
+	hold    time.Time
+	fails   int
+	blocked string
+	lock    map[string]types.AttributeValue // of a transaction whose answer was lost
+
+	mu sync.Mutex
+	// Guarded by mu.
+	started, local Status
+	number         uint64 // of the term, 0 for none
+	term           context.Context
+	summary        Summary
+	leads          uint64 // the term in which the worker may act
+	report         Report
+}
+
+// run is a move on its way.
+type run struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when err is set
+	err    error
+}
+
+// Report is where a worker's part of the migration stands.
+type Report struct {
+	// Stored is the status in the migration's item as last read, Local the
+	// worker's own. Stored is empty if nothing is stored or known.
+	Stored, Local Status
+	// Waits says in words what the migration waits for, Since since when.
+	Waits string
+	Since time.Time
+	// Row is the row of the table in [Decide].
+	Row string
+	// Err is for a human to see to; nil if nothing is.
+	Err error
+}
+
+var errNotWanted = errors.New("the move is not wanted any more")
+
+// NewMachine makes no call.
+func NewMachine(c MachineConfig) (*Machine, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Machine{cfg: c, log: c.Logger.With("worker", c.Worker), wake: make(chan struct{}, 1), started: Unknown, local: Unknown}, nil
+}
+
+// Start finds out the worker's status. It may be called again after an error;
+// after a success it is a no-op. [ErrTooEarly] may pass, [ErrDenied] and
+// [ErrInconsistent] will not.
+func (m *Machine) Start(ctx context.Context, noLegacyTables bool) (_ Status, err error) {
+	if s := m.Started(); s != Unknown {
+		return s, nil
+	}
+	began := time.Now()
+	defer func() { m.measureStart(began, err) }()
+	f, err := m.cfg.Tables.Facts(ctx, m.cfg.MigrateAllEntities, noLegacyTables)
+	if err != nil {
+		return Unknown, err
+	}
+	s, err := Begin(f)
+	if err != nil {
+		return Unknown, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.started == Unknown {
+		m.started, m.local = s, s
+		m.report = Report{Stored: f.Stored.Value, Local: s, Since: time.Now()}
+	}
+	return m.started, nil
+}
+
+// Status is the worker's status now; [Unknown] before its start.
+func (m *Machine) Status() Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.local
+}
+
+// Started is the status that the worker started with.
+func (m *Machine) Started() Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.started
+}
+
+// Report says where the migration stands.
+func (m *Machine) Report() Report {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.report
+}
+
+// Lead says that the worker has won the legacy table's lock; number is above 0
+// and new for each term, and ctx ends with the term. The worker must not act as
+// leader before [Machine.Leads] says so.
+func (m *Machine) Lead(ctx context.Context, number uint64) { m.setTerm(ctx, number) }
+
+// Follow says that the term is over.
+func (m *Machine) Follow() { m.setTerm(context.Background(), 0) }
+
+func (m *Machine) setTerm(ctx context.Context, number uint64) {
+	m.mu.Lock()
+	m.term, m.number = ctx, number
+	if m.leads != number {
+		m.leads = 0
+	}
+	m.mu.Unlock()
+	m.nudge()
+}
+
+// Leads reports whether the worker may act as leader in that term. It makes no
+// call.
+func (m *Machine) Leads(number uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return number != 0 && m.leads == number
+}
+
+// Know gives the Machine what an assignment run of the leader's saw. Summary.Term
+// is the number that [Machine.Lead] was told.
+func (m *Machine) Know(s Summary) {
+	m.mu.Lock()
+	m.summary = s
+	m.mu.Unlock()
+	m.nudge()
+}
+
+func (m *Machine) nudge() {
+	select {
+	case m.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// Run decides and acts until ctx ends or the migration is complete. Before it
+// returns, a move has ended, and no write of its is begun afterwards. It is to
+// end before the legacy table's lock is freed. It returns [ErrNotStarted] if
+// there was no start.
+func (m *Machine) Run(ctx context.Context) error {
+	defer m.endMove()
+	for {
+		v, term := m.view()
+		d := Decide(v)
+		if d.Row == "X1" {
+			return d.Err
+		}
+		if d.CancelMove {
+			m.endMove()
+		}
+		m.take(v, d)
+		m.measure(v, d)
+		if d.Release {
+			m.release(d.Local == Complete)
+		}
+		if d.Local == Complete {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if d.Do == Wait {
+			m.pause(ctx, term, d.Next)
+			continue
+		}
+		m.act(ctx, term, v, d)
+	}
+}
+
+// view gathers what is known.
+func (m *Machine) view() (View, context.Context) {
+	if r := m.running; r != nil {
+		select {
+		case <-r.done:
+			m.running = nil
+			r.cancel(nil)
+			m.move.Ended, m.move.Phase, m.move.Why = time.Now(), Moved, ""
+			if r.err != nil {
+				m.move.Phase, m.move.Why = MoveFailed, r.err.Error()
+				m.log.Warn("coordinator's items were not all moved", "err", r.err)
+			}
+			if errors.Is(r.err, ErrStuck) {
+				m.move.Phase = MoveStuck
+			}
+		default:
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	term, number := m.term, m.number
+	if number == 0 || term.Err() != nil { // Follow was, or is about to be called
+		term, number = nil, 0
+	}
+	return View{
+		Config: m.cfg.Config, Now: time.Now(), Local: m.local, Term: number, Read: m.read, Summary: m.summary, Look: m.look, Move: m.move,
+		HoldUntil: m.hold, Blocked: m.blocked, Period: m.cfg.Tables.Period, SummaryAge: m.cfg.SummaryAge,
+	}, term
+}
+
+// take publishes a decision, but for what depends on its action.
+func (m *Machine) take(v View, d Decision) {
+	stored, _ := m.read.status()
+	m.mu.Lock()
+	before := m.report
+	m.local = d.Local
+	if m.leads = 0; d.Leads && m.number == v.Term && d.Local != Complete {
+		m.leads = v.Term
+	}
+	m.report = Report{Stored: stored, Local: d.Local, Waits: d.Why, Since: before.Since, Row: d.Row, Err: d.Err}
+	if d.Why != before.Waits {
+		m.report.Since = v.Now
+	}
+	m.mu.Unlock()
+	if d.Local != before.Local {
+		m.log.Info("table migration", "status", string(d.Local))
+	}
+	if d.Err != nil && (before.Err == nil || before.Err.Error() != d.Err.Error()) {
+		m.log.Error("table migration needs a human", "err", d.Err)
+	}
+	if v.Term != 0 && d.Why != before.Waits {
+		m.log.Debug("table migration", "row", d.Row, "waits", d.Why)
+	}
+}
+
+func (m *Machine) release(completed bool) {
+	if m.cfg.Release == nil {
+		return
+	}
+	lock := m.lock
+	if !completed {
+		lock = nil
+	}
+	m.cfg.Release(completed, lock)
+}
+
+// pause waits for a change of the view, or until then.
+func (m *Machine) pause(ctx, term context.Context, until time.Time) {
+	var over <-chan struct{}
+	if term != nil {
+		over = term.Done()
+	}
+	var timeout <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	var moved <-chan struct{}
+	if m.running != nil {
+		moved = m.running.done
+	}
+	select {
+	case <-m.wake:
+	case <-timeout:
+	case <-moved:
+	case <-over:
+	case <-ctx.Done():
+	}
+}
+
+// act does what a decision says. Writes end with the leader's term.
+func (m *Machine) act(ctx, term context.Context, v View, d Decision) {
+	if term != nil {
+		var end context.CancelCauseFunc
+		ctx, end = both(ctx, term)
+		defer end(nil)
+	}
+	switch d.Do {
+	case ReadItem:
+		if r, err := m.cfg.Tables.Read(ctx, v.Term); ctx.Err() == nil {
+			m.haveRead(r, err)
+		}
+	case LookLeft:
+		var err error
+		if m.look, err = m.cfg.Tables.Look(ctx, v.Term); err != nil {
+			m.log.Warn("cannot look at the legacy tables", "err", err)
+		}
+	case StartMove:
+		m.startMove(term, v.Term)
+	case Create, Update, Delete:
+		began := time.Now()
+		a, err := m.cfg.Tables.Write(ctx, d, v.Read.State)
+		m.wrote(v, d, began, a, err)
+	case Finalize:
+		var lock map[string]types.AttributeValue
+		if m.cfg.NewLock != nil {
+			lock = m.cfg.NewLock()
+		}
+		began := time.Now()
+		a, took, err := m.cfg.Tables.Finalize(ctx, d, v.Read.State, lock)
+		switch {
+		case a == Uncertain && lock != nil:
+			m.lock = lock
+		case took:
+			m.lock = lock
+		case a == Done:
+			m.lock = nil
+		}
+		m.wrote(v, d, began, a, err)
+		if a == Done {
+			m.release(true)
+		}
+	}
+}
+
+// both returns a context that ends with either.
+func both(a, b context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(a)
+	stop := context.AfterFunc(b, func() { cancel(context.Cause(b)) })
+	return ctx, func(err error) {
+		stop()
+		cancel(err)
+	}
+}
+
+// haveRead takes over a read. One that failed leaves what was read before in the
+// same term.
+func (m *Machine) haveRead(r Read, err error) {
+	before := m.read
+	r.Unsettled = before.Unsettled
+	m.fault("ReadFault", err != nil)
+	if r.Outcome != Failed {
+		if err != nil && before.Outcome != r.Outcome {
+			m.log.Warn("cannot make out how far the table migration is", "err", err)
+		}
+		m.read = r
+		return
+	}
+	if before.Failing.IsZero() || before.Term != r.Term {
+		m.log.Warn("cannot read how far the table migration is", "err", err)
+		before.Failing = r.At
+	}
+	if before.Term == r.Term && (before.Outcome == Found || before.Outcome == None) {
+		before.Tried = r.At
+		m.read = before
+		return
+	}
+	r.Tried, r.Failing = r.At, before.Failing
+	m.read = r
+}
+
+// wrote takes over what came of a write.
+func (m *Machine) wrote(v View, d Decision, began time.Time, a Answer, err error) {
+	m.blocked = ""
+	m.measureWrite(d.Do, a)
+	if a == Done {
+		m.hold, m.fails = time.Time{}, 0
+		m.read = Read{Outcome: Found, State: d.State, At: began, Term: v.Term, Unsettled: m.read.Unsettled}
+		if d.Do == Delete {
+			m.read.Outcome = None
+		}
+		m.mu.Lock()
+		m.local = d.After
+		if d.After == Complete { // the lease table's lock counts now
+			m.leads = 0
+		}
+		m.report.Local, m.report.Stored = d.After, d.State.Value
+		m.mu.Unlock()
+		m.log.Info("table migration goes on", "row", d.Row, "stored", string(d.State.Value), "status", string(d.After), "reason", d.Why)
+		return
+	}
+	m.fails++
+	hold := holdFirst
+	for range m.fails - 1 {
+		hold = min(2*hold, holdMost)
+	}
+	m.hold = time.Now().Add(hold)
+	unsettled := m.read.Unsettled
+	switch a {
+	case Obstacle:
+		m.blocked = err.Error()
+		m.hold = time.Now().Add(holdMost)
+	case Uncertain:
+		unsettled = began
+	}
+	m.log.Warn("table migration could not go on", "row", d.Row, "err", err)
+	// Whatever the item says now must be read before anything else is done.
+	m.read = Read{Unsettled: unsettled}
+	m.mu.Lock()
+	m.leads = 0
+	m.mu.Unlock()
+}
+
+// startMove moves the coordinator's items in a goroutine that ends with the
+// term, or by endMove.
+func (m *Machine) startMove(term context.Context, number uint64) {
+	m.stopMove()
+	ctx, cancel := context.WithCancelCause(term)
+	r := &run{cancel: cancel, done: make(chan struct{})}
+	if m.move.Term != number {
+		m.move = Move{}
+	}
+	m.running, m.move = r, Move{Phase: Moving, Term: number, Tries: m.move.Tries + 1}
+	go func() {
+		defer close(r.done)
+		began := time.Now()
+		batches, err := m.cfg.Tables.Move(ctx)
+		m.measureMove(began, batches, err)
+		if err != nil {
+			err = fmt.Errorf("after %d batches: %w", batches, err)
+		}
+		r.err = err
+	}()
+}
+
+// endMove cancels a move, waits for its end, and forgets what came of it.
+func (m *Machine) endMove() {
+	m.stopMove()
+	m.move = Move{}
+}
+
+func (m *Machine) stopMove() {
+	if r := m.running; r != nil {
+		r.cancel(errNotWanted)
+		<-r.done
+		m.running = nil
+	}
+}

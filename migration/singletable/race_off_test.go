@@ -1,0 +1,5 @@
+//go:build !race
+
+package singletable
+
+const raceDetector = false
