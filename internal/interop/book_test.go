@@ -49,12 +49,15 @@ type verdict struct {
 	// gap is the longest time from a record's arrival to its first delivery.
 	gap   time.Duration
 	gapOf string // its shard and, if known, when
+	// across counts the shards that began on one side after a parent had ended
+	// on another, or the same: "java→go".
+	across map[string]int
 }
 
 // judge holds the deliveries against what the stream holds. since leaves out
 // records that arrived before, which nobody was to read.
 func judge(shards []kcltest.StoredShard, events []event, since time.Time) verdict {
-	v := verdict{bySide: map[string]int{}, byWorker: map[string]int{}, repeated: map[string]int{}}
+	v := verdict{bySide: map[string]int{}, byWorker: map[string]int{}, repeated: map[string]int{}, across: map[string]int{}}
 	// Lines of two processes reach us in any order; their clock is one.
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.MS, b.MS) })
@@ -86,12 +89,21 @@ func judge(shards []kcltest.StoredShard, events []event, since time.Time) verdic
 		}
 		high[e.Shard] = e
 	}
+	begun := map[string]string{} // by shard: who delivered its first record
+	for _, e := range events {
+		if e.Event == "record" && begun[e.Shard] == "" {
+			begun[e.Shard] = e.Worker
+		}
+	}
 	for _, s := range shards {
 		last := map[string]int{}
 		for _, p := range s.Parents {
 			last[p] = -1
 			for _, m := range first[p] {
 				last[p] = max(last[p], m.at)
+			}
+			if last[p] >= 0 && begun[s.ID] != "" {
+				v.across[side(events[last[p]].Worker)+"→"+side(begun[s.ID])]++
 			}
 		}
 		for _, r := range s.Records {
@@ -138,6 +150,7 @@ func TestJudge(t *testing.T) {
 	assert.Equal(t, map[string]int{"java": 2, "go": 1}, v.bySide)
 	assert.Equal(t, map[string]int{"go": 1}, v.repeated)
 	assert.Equal(t, 2*time.Second, v.gap)
+	assert.Equal(t, map[string]int{"java→go": 1}, v.across)
 
 	assert.Equal(t, []string{"c 20"}, judge(shards, []event{e(1, "go-1", "p", "8"), e(2, "go-1", "p", "11")}, at).missing)
 	assert.Len(t, judge(shards, []event{e(1, "go-1", "p", "11"), e(2, "java-1", "p", "8")}, at).faults, 1, "out of order")

@@ -132,6 +132,13 @@ func newFleet(t *testing.T, shards int, options ...kcltest.Options) *fleet {
 	f.endpoint = f.serve(server)
 	f.metadata = f.serve(&http.Server{Handler: f.loads.handler(), ReadHeaderTimeout: 10 * time.Second})
 	t.Cleanup(f.clear)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	go func() { // until the scenario is over
+		for tick := time.Tick(time.Second); ctx.Err() == nil; <-tick {
+			f.census(time.Second)
+		}
+	}()
 	f.say("%s: %d shards, Java KCL %s, times %v, logs in %s", t.Name(), shards, *version, strings.Join(f.times.args(), " "), f.dir)
 	return f
 }
@@ -450,6 +457,9 @@ func (f *fleet) summary(v verdict) {
 	for _, d := range slices.Sorted(maps.Keys(f.assigned)) {
 		row("assigned by "+d, "%d", f.assigned[d])
 	}
+	for _, d := range slices.Sorted(maps.Keys(v.across)) {
+		row("shards with parent → child", "%s: %d", d, v.across[d])
+	}
 	row("leaders", "%s", strings.Join(f.leaders, ", "))
 	row("longest gap", "%.1f s, shard %s", v.gap.Seconds(), v.gapOf)
 	row("longest without owner", "%.1f s, lease %s", f.silence.Seconds(), f.silent)
@@ -480,6 +490,14 @@ func (f *fleet) summary(v verdict) {
 	for _, what := range []string{"lease writes", "other writes", "read"} {
 		fmt.Fprintf(w, "    units of %s\t%.1f\t%.1f\n", what, f.units["java "+what], f.units["go "+what])
 	}
+	fmt.Fprintf(w, "    lease-seconds\t%.0f\t%.0f\n", f.held["java"], f.held["go"])
+	per := func(side string) string {
+		if f.held[side] < 60 {
+			return "-"
+		}
+		return fmt.Sprintf("%.0f", f.units[side+" lease writes"]*3600/f.held[side])
+	}
+	fmt.Fprintf(w, "    write units a lease-hour\t%s\t%s\n", per("java"), per("go"))
 	_ = w.Flush()
 	fmt.Println(b.String())
 }

@@ -25,7 +25,7 @@ func TestShort(t *testing.T) {
 	f.until(60*time.Second, "go-1 stopped gracefully: java-1 leads and has all", func() bool {
 		return f.leader() == "java-1" && len(f.owned("java-1")) == 4
 	})
-	f.loads.set(80, "java-1")
+	f.loads.set(90, "java-1")
 	f.loads.set(20, "go-2")
 	f.run("go-2")
 	f.until(60*time.Second, "go-2 is given leases by java-1, and delivers", func() bool {

@@ -52,7 +52,19 @@ type watch struct {
 	excused    map[string]bool    // workers that were frozen, whose late writes are counted only
 	attendance bool               // somebody is there to own leases
 	since      time.Time          // from when
+	given      map[string]gift    // by lease
+	held       map[string]float64 // seconds that leases were owned, by side
 }
+
+// gift is an assignment that a Go leader has made.
+type gift struct {
+	to string
+	at time.Time
+}
+
+// patience is how long a Go leader leaves a lease, whose counter has not moved
+// since it was assigned, to its owner: a Java worker renews late.
+const patience = 20 * time.Second
 
 // move is a change of a lease's actual owner.
 type move struct {
@@ -65,6 +77,7 @@ func newWatch(bound time.Duration, tell func(string, ...any)) *watch {
 	return &watch{
 		bound: bound, tell: tell, items: map[string]item{}, beats: map[string]time.Time{}, owners: map[string]string{},
 		assigned: map[string]int{}, units: map[string]float64{}, excused: map[string]bool{},
+		given: map[string]gift{}, held: map[string]float64{},
 	}
 }
 
@@ -277,6 +290,15 @@ func (w *watch) lease(client, key string, was, is item) {
 	}
 	if next := text(is["leaseOwner"]); next != "" && next != text(was["leaseOwner"]) {
 		holder := text(w.items[lockKey]["ownerName"])
+		g := w.given[key]
+		delete(w.given, key)
+		// A hand-off asks the owner, and takes nothing.
+		if g.to != "" && side(g.to) == "java" && side(client) == "go" && is["checkpointOwner"] == nil && now.Sub(g.at) < patience {
+			w.faultLocked("%s takes %s from %s, which had it for %v", client, key, g.to, now.Sub(g.at))
+		}
+		if holder == client && side(client) == "go" {
+			w.given[key] = gift{next, now}
+		}
 		switch {
 		case holder == client:
 			w.assigned[side(client)+": "+side(text(was["leaseOwner"]))+"→"+side(next)]++
@@ -299,6 +321,9 @@ func (w *watch) lease(client, key string, was, is item) {
 	if actual(is) == client || actual(was) == client {
 		w.hush(key, now, was)
 		w.beats[key] = now
+		if text(is["leaseOwner"]) == client {
+			delete(w.given, key)
+		}
 	}
 }
 
@@ -340,6 +365,17 @@ func (w *watch) leader() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return text(w.items[lockKey]["ownerName"])
+}
+
+// census adds to the seconds that leases were owned.
+func (w *watch) census(every time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, it := range w.items {
+		if it["leaseCounter"] != nil && actual(it) != "" {
+			w.held[side(actual(it))] += every.Seconds()
+		}
+	}
 }
 
 // owned returns the keys of the leases, of shards not at their end, that a worker
