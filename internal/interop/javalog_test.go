@@ -12,6 +12,7 @@ import (
 // reason for which each is let pass.
 var harmless = []struct{ pattern, reason string }{
 	{`WARN +WorkerMetricsSelector Did not find an operating range metadata provider`, "off AWS there is none"},
+	{`WARN +ProcessTask Cannot get the shard for this ProcessTask`, "the shard is younger than the worker's list of shards, which followers renew late; an all-Java fleet says so, too"},
 }
 
 var (

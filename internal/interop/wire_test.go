@@ -312,6 +312,9 @@ func (w *watch) lease(client, key string, was, is item) {
 		}
 	}
 	if to, from := actual(is), w.owners[key]; to != "" && to != from {
+		if len(w.owners) == 0 {
+			w.since = now // how long a fresh application takes is no matter of ours
+		}
 		if from != "" {
 			w.moves = append(w.moves, move{key, from, to, actual(was) == client && client == from, now})
 			w.tell("%s: %s → %s, by %s", short(key), from, to, client)
