@@ -12,6 +12,7 @@ import (
 // reason for which each is let pass.
 var harmless = []struct{ pattern, reason string }{
 	{`WARN +WorkerMetricsSelector Did not find an operating range metadata provider`, "off AWS there is none"},
+	{`WARN +LeaseAssignmentManager Not able to assign all expiredOrUnAssignedLeases`, "no worker has reported yet, or none may take more; that no lease goes without an owner for long is watched"},
 	{`WARN +ProcessTask Cannot get the shard for this ProcessTask`, "the shard is younger than the worker's list of shards, which followers renew late; an all-Java fleet says so, too"},
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/go-kcl/kcl/kcltest"
 )
 
-// TestFreeze freezes a Go leader for less than its lock lasts and for longer,
-// with Java workers that want to lead.
+// TestFreeze freezes a Go leader for less than its lock lasts, and for longer,
+// among Java workers that want to lead.
 func TestFreeze(t *testing.T) {
 	f := newFleet(t, 4)
 	if !*defaults {
@@ -31,7 +31,8 @@ func TestFreeze(t *testing.T) {
 		f.run(name)
 		f.until(120*time.Second, name+" joins, and delivers", f.has(name))
 	}
-	for _, d := range []time.Duration{20 * time.Second, 45 * time.Second} {
+	// In 20 s nobody takes the lock, in 45 s Java does, in 75 s it takes the leases, too.
+	for _, d := range []time.Duration{20 * time.Second, 45 * time.Second, 75 * time.Second} {
 		f.until(60*time.Second, "go-1 owns a lease", f.has("go-1"))
 		leader := f.leader()
 		f.signal("go-1", syscall.SIGSTOP)
