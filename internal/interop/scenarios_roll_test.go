@@ -32,12 +32,14 @@ func TestRoll(t *testing.T) {
 	f.produce(12)
 	f.run("java-1")
 	f.until(200*time.Second, "java-1 leads a fresh application and delivers", func() bool { return f.leader() == "java-1" && f.delivered("java-1") > 0 })
+	f.loads.set(90, "java-1")
+	f.loads.set(5, "java-2")
 	f.run("java-2")
-	f.until(120*time.Second, "the fleet is Java's, two workers", f.all("java-1", "java-2"))
+	f.until(150*time.Second, "the fleet is Java's, two workers", f.all("java-1", "java-2"))
 	for _, step := range [][2]string{{"java-1", "go-1"}, {"java-2", "go-2"}, {"go-1", "java-3"}, {"go-2", "java-4"}} {
 		old, young := step[0], step[1]
-		f.loads.set(70, f.live()...)
-		f.loads.set(20, young)
+		f.loads.set(90, f.live()...)
+		f.loads.set(5, young)
 		f.run(young)
 		f.until(120*time.Second, young+" joins under "+f.leader()+", and delivers", f.has(young))
 		f.stop(old)
