@@ -51,11 +51,12 @@ func TestFreeze(t *testing.T) {
 // shards, for ten minutes.
 func TestHundred(t *testing.T) {
 	f := newFleet(t, 100, kcltest.Options{NoThrottling: true})
-	f.produce(40)
-	f.run("go-1")
+	const slow = "--idle-ms=2000"
+	f.produce(30)
+	f.run("go-1", slow)
 	f.until(60*time.Second, "go-1 leads a fresh application and delivers", func() bool { return f.leader() == "go-1" && f.delivered("go-1") > 0 })
 	for _, name := range []string{"java-2", "go-3", "java-4"} {
-		f.run(name)
+		f.run(name, slow)
 		f.until(180*time.Second, name+" joins, and delivers", f.has(name))
 	}
 	end := time.Now().Add(10 * time.Minute)
@@ -67,7 +68,7 @@ func TestHundred(t *testing.T) {
 		f.phase("%s killed", victim)
 		time.Sleep(time.Duration(rand.IntN(20)) * time.Second)
 		next := side(victim) + "-" + strconv.Itoa(n)
-		f.run(next)
+		f.run(next, slow)
 		f.until(240*time.Second, next+" joins, and delivers", f.has(next))
 		if !slices.Contains(f.live(), f.leader()) {
 			f.until(90*time.Second, "somebody leads", func() bool { return slices.Contains(f.live(), f.leader()) })
