@@ -52,6 +52,20 @@ func TestFreeze(t *testing.T) {
 func TestHundred(t *testing.T) {
 	f := newFleet(t, 100, kcltest.Options{NoThrottling: true})
 	const slow = "--idle-ms=2000"
+	done := make(chan struct{})
+	defer close(done)
+	go func() { // until the scenario is over
+		for tick := time.Tick(time.Second); ; {
+			select {
+			case <-tick:
+			case <-done:
+				return
+			}
+			for _, name := range f.live() { // each lease is work
+				f.loads.set(2+0.9*float64(len(f.owned(name))), name)
+			}
+		}
+	}()
 	f.produce(30)
 	f.run("go-1", slow)
 	f.until(60*time.Second, "go-1 leads a fresh application and delivers", func() bool { return f.leader() == "go-1" && f.delivered("go-1") > 0 })

@@ -127,7 +127,7 @@ func TestShardPositions(t *testing.T) {
 					}
 				}
 				f.stop(f.live()...)
-				f.conclude(since)
+				f.conclude(since.Truncate(time.Millisecond)) // arrival is told in milliseconds
 			})
 		}
 	}

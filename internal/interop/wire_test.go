@@ -52,6 +52,7 @@ type watch struct {
 	excused    map[string]bool    // workers that were frozen, whose late writes are counted only
 	attendance bool               // somebody is there to own leases
 	since      time.Time          // from when
+	begun      bool               // an owner has written a lease
 	given      map[string]gift    // by lease
 	held       map[string]float64 // seconds that leases were owned, by side
 }
@@ -312,9 +313,6 @@ func (w *watch) lease(client, key string, was, is item) {
 		}
 	}
 	if to, from := actual(is), w.owners[key]; to != "" && to != from {
-		if len(w.owners) == 0 {
-			w.since = now // how long a fresh application takes is no matter of ours
-		}
 		if from != "" {
 			w.moves = append(w.moves, move{key, from, to, actual(was) == client && client == from, now})
 			w.tell("%s: %s → %s, by %s", short(key), from, to, client)
@@ -322,6 +320,9 @@ func (w *watch) lease(client, key string, was, is item) {
 		w.owners[key] = to
 	}
 	if actual(is) == client || actual(was) == client {
+		if !w.begun {
+			w.begun, w.since = true, now // how long a fresh application takes is no matter of ours
+		}
 		w.hush(key, now, was)
 		w.beats[key] = now
 		if text(is["leaseOwner"]) == client {
