@@ -12,6 +12,7 @@ import (
 // reason for which each is let pass.
 var harmless = []struct{ pattern, reason string }{
 	{`WARN +WorkerMetricsSelector Did not find an operating range metadata provider`, "off AWS there is none"},
+	{`WARN +WorkerMetricStats WorkerStats: WorkerMetricStats\(workerId=go-.* -1\.0\]\}`, "a Go worker that drains says so in the form of a metric that fails; Java then gives it nothing"},
 	{`WARN +LeaseAssignmentManager Not able to assign all expiredOrUnAssignedLeases`, "no worker has reported yet, or none may take more; that no lease goes without an owner for long is watched"},
 	{`WARN +ProcessTask Cannot get the shard for this ProcessTask`, "the shard is younger than the worker's list of shards, which followers renew late; an all-Java fleet says so, too"},
 }
@@ -52,6 +53,7 @@ func TestComplaints(t *testing.T) {
 	assert.Equal(t, []string{bad}, complaints(strings.Join([]string{
 		"23:10:21.757 INFO  Scheduler WARN is a word",
 		"23:10:22.293 WARN  WorkerMetricsSelector Did not find an operating range metadata provider.",
+		"23:42:04.308 WARN  WorkerMetricStats WorkerStats: WorkerMetricStats(workerId=go-1, metricStats={C=[80.0, -1.0]}, operatingRange={C=[100]})",
 		bad,
 		"java.lang.Exception: of it",
 	}, "\n")))
