@@ -385,7 +385,25 @@ func (f *fleet) rest() {
 	f.produced.Wait()
 }
 
-// done waits until all that was put is processed.
+// behind is the age of the oldest record that was not delivered.
+func (f *fleet) behind() time.Duration {
+	seen := map[string]bool{}
+	for _, e := range f.seen() {
+		seen[e.Shard+e.Seq] = e.Event == "record" || seen[e.Shard+e.Seq]
+	}
+	now := time.Now()
+	oldest := now
+	for _, s := range f.aws.Shards(stream) {
+		for _, r := range s.Records {
+			if r.Arrived.Before(oldest) && !seen[s.ID+r.SequenceNumber] {
+				oldest = r.Arrived
+			}
+		}
+	}
+	return now.Sub(oldest)
+}
+
+// drained waits until all that was put is processed.
 func (f *fleet) drained(limit time.Duration) {
 	f.Helper()
 	f.until(limit, "all records processed", func() bool {

@@ -3,6 +3,7 @@
 package interop
 
 import (
+	"flag"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -33,7 +34,9 @@ func TestFreeze(t *testing.T) {
 	}
 	// In 20 s nobody takes the lock, in 45 s Java does, in 75 s it takes the leases, too.
 	for _, d := range []time.Duration{20 * time.Second, 45 * time.Second, 75 * time.Second} {
-		f.until(60*time.Second, "go-1 owns a lease", f.has("go-1"))
+		f.until(60*time.Second, "go-1 owns a lease, and all is delivered", func() bool {
+			return len(f.owned("go-1")) > 0 && f.behind() < 3*time.Second
+		})
 		leader := f.leader()
 		f.signal("go-1", syscall.SIGSTOP)
 		time.Sleep(d)
@@ -47,11 +50,13 @@ func TestFreeze(t *testing.T) {
 	f.finish()
 }
 
+var minutes = flag.Int("minutes", 10, "how long TestHundred kills workers")
+
 // TestHundred kills at random in a fleet of two Java and two Go workers on 100
-// shards, for ten minutes.
+// shards. Records wait between delivery and checkpoint, so that kills repeat some.
 func TestHundred(t *testing.T) {
 	f := newFleet(t, 100, kcltest.Options{NoThrottling: true})
-	const slow = "--idle-ms=2000"
+	slow := []string{"--idle-ms=2000", "--process-ms=300"}
 	done := make(chan struct{})
 	defer close(done)
 	go func() { // until the scenario is over
@@ -67,13 +72,13 @@ func TestHundred(t *testing.T) {
 		}
 	}()
 	f.produce(30)
-	f.run("go-1", slow)
+	f.run("go-1", slow...)
 	f.until(60*time.Second, "go-1 leads a fresh application and delivers", func() bool { return f.leader() == "go-1" && f.delivered("go-1") > 0 })
 	for _, name := range []string{"java-2", "go-3", "java-4"} {
-		f.run(name, slow)
+		f.run(name, slow...)
 		f.until(180*time.Second, name+" joins, and delivers", f.has(name))
 	}
-	end := time.Now().Add(10 * time.Minute)
+	end := time.Now().Add(time.Duration(*minutes) * time.Minute)
 	for n := 5; time.Now().Before(end); n++ {
 		time.Sleep(time.Duration(20+rand.IntN(40)) * time.Second)
 		f.gone()
@@ -82,7 +87,7 @@ func TestHundred(t *testing.T) {
 		f.phase("%s killed", victim)
 		time.Sleep(time.Duration(rand.IntN(20)) * time.Second)
 		next := side(victim) + "-" + strconv.Itoa(n)
-		f.run(next, slow)
+		f.run(next, slow...)
 		f.until(240*time.Second, next+" joins, and delivers", f.has(next))
 		if !slices.Contains(f.live(), f.leader()) {
 			f.until(90*time.Second, "somebody leads", func() bool { return slices.Contains(f.live(), f.leader()) })

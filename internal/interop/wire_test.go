@@ -319,7 +319,7 @@ func (w *watch) lease(client, key string, was, is item) {
 		}
 		w.owners[key] = to
 	}
-	if actual(is) == client || actual(was) == client {
+	if actual(was) == client { // not who gives a lease to itself
 		if !w.begun {
 			w.begun, w.since = true, now // how long a fresh application takes is no matter of ours
 		}
