@@ -4,7 +4,10 @@
 //
 // `make interop` plays all scenarios, `make interop RUN=name` one, `make
 // interop-short` the one for continuous integration. They need Java 17 and Maven,
-// which fetches the Java KCL once, and run in real time.
+// which fetches the Java KCL once, and run in real time. INTEROP_ARGS gives
+// flags: -defaults plays with both sides' default times, -logs DIR keeps the
+// workers' logs, -minutes N is how long TestHundred kills; KCL_JAVA is the
+// release of the Java KCL. The names of workers tell their side: java-1, go-1.
 //
 // # What is watched
 //
