@@ -90,6 +90,25 @@ $(EMULATORS)/complete:
 	npm install --silent --no-save --prefix "$(EMULATORS)/node" dynalite@$(DYNALITE) kinesis-local@$(KINESIS_LOCAL)
 	touch "$@"
 
+# Scenario test names are Test and the name: RUN=Leaders plays TestLeaders.
+RUN ?=
+KCL_JAVA ?= 3.5.1
+INTEROP_ARGS ?=
+.PHONY: interop interop-short interop-needs
+interop: interop-needs ## Play the scenarios of a fleet of Java and Go workers, or RUN=name. Needs Java 17 and Maven; KCL_SKIP_INTEROP=1 waives them.
+	@[ "$(KCL_SKIP_INTEROP)" = 1 ] || { $(GO) vet -tags interop ./internal/interop && \
+		$(GO) test -tags interop -run '^Test$(or $(RUN),(Watch|Short|Lead|Roll|Hand|Reshard|Prepared|Shard|Freeze|Hundred).*)$$' -count 1 -timeout 3h ./internal/interop -v -args -java $(KCL_JAVA) $(INTEROP_ARGS); }
+
+interop-short: interop-needs ## The scenario for continuous integration.
+	@[ "$(KCL_SKIP_INTEROP)" = 1 ] || { $(GO) vet -tags interop ./internal/interop && \
+		$(GO) test -tags interop -run '^Test(Short|Watch)$$' -count 1 -timeout 5m ./internal/interop -v; }
+
+interop-needs:
+	@if [ "$(KCL_SKIP_INTEROP)" = 1 ]; then echo "interop: waived by KCL_SKIP_INTEROP=1: nothing is shown of Java workers"; \
+	else for c in java javac mvn; do command -v $$c > /dev/null || { \
+		echo "interop: $$c is missing; install Java 17 and Maven, or waive these tests with KCL_SKIP_INTEROP=1" >&2; exit 1; }; done; \
+		internal/interop/javapeer/run $(KCL_JAVA) --resolve; fi
+
 .PHONY: bench
 bench: ## Run the benchmarks.
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -1,0 +1,26 @@
+// Package interop runs real Java KCL workers and workers of this library in one
+// fleet, as processes of their own, on one emulated AWS, and watches what both
+// sides write and deliver. It is nothing but tests.
+//
+// `make interop` plays all scenarios, `make interop RUN=name` one, `make
+// interop-short` the one for continuous integration. They need Java 17 and Maven,
+// which fetches the Java KCL once, and run in real time. INTEROP_ARGS gives
+// flags: -defaults plays with both sides' default times, -logs DIR keeps the
+// workers' logs, -minutes N is how long TestHundred kills; KCL_JAVA is the
+// release of the Java KCL. The names of workers tell their side: java-1, go-1.
+//
+// # What is watched
+//
+// Records: every record that was put is processed; first deliveries of a shard
+// come in order; those of its parents come first.
+//
+// The wire: each item that either side writes must be one that the other can
+// read, by type and required attribute; a checkpoint is written by the lease's
+// owner alone; a lock passes on only when it was freed or has outlived its
+// duration; leases are assigned by the lock's owner, or by the owner that hands
+// one over; no lease of a shard that is not read to its end goes without a sign
+// of life of an owner for longer than a bound.
+//
+// The logs: a warning or an error in a Java worker's log that is not in a short
+// list (harmless, in javalog_test.go) fails the scenario.
+package interop

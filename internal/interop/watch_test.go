@@ -1,0 +1,106 @@
+//go:build interop
+
+package interop
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-kcl/kcl/kcltest"
+)
+
+// The watch finds what must not be written. No Java is needed for that.
+func TestWatch(t *testing.T) {
+	f := newFleet(t, 1, kcltest.Options{Delays: kcltest.NoDelays})
+	f.tell = func(string, ...any) {} // its findings are wanted
+	client := func(name string) *dynamodb.Client {
+		return dynamodb.New(dynamodb.Options{
+			Region: "us-east-1", BaseEndpoint: aws.String(f.endpoint),
+			Credentials: credentials.NewStaticCredentialsProvider(name, "secret", ""),
+		})
+	}
+	_, err := client("go-1").CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: aws.String(app), BillingMode: types.BillingModePayPerRequest,
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("leaseKey"), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("leaseKey"), AttributeType: types.ScalarAttributeTypeS}},
+	})
+	require.NoError(t, err)
+
+	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	n := func(v int) types.AttributeValue { return &types.AttributeValueMemberN{Value: strconv.Itoa(v)} }
+	put := func(by string, it item) {
+		_, err := client(by).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(app), Item: it})
+		require.NoError(t, err)
+	}
+	lease := func(owner, checkpoint string, counter int) item {
+		it := item{
+			"leaseKey": s("shardId-000000000000"), "entityType": s("LEASE"), "leaseCounter": n(counter), "ownerSwitchesSinceCheckpoint": n(0),
+			"checkpoint": s(checkpoint), "checkpointSubSequenceNumber": n(0),
+		}
+		if owner != "" {
+			it["leaseOwner"] = s(owner)
+		}
+		return it
+	}
+	lock := func(owner, ms string) item {
+		return item{"leaseKey": s("Leader"), "entityType": s("LEADER"), "ownerName": s(owner), "leaseDuration": s(ms), "recordVersionNumber": s("v")}
+	}
+	finds := func(want string) {
+		t.Helper()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if want == "" {
+			require.Empty(t, f.faults)
+			return
+		}
+		require.NotEmpty(t, f.faults, want)
+		assert.Contains(t, strings.Join(f.faults, "\n"), want)
+		f.faults = nil
+	}
+
+	put("java-1", lock("java-1", "60000"))
+	put("java-1", lease("", "TRIM_HORIZON", 0))
+	put("java-1", lease("java-1", "TRIM_HORIZON", 1))
+	put("java-1", lease("java-1", "20", 2))
+	finds("")
+	assert.Equal(t, "java-1", f.leader())
+	assert.Equal(t, []string{"shardId-000000000000"}, f.owned("java-1"))
+
+	put("go-1", lock("go-1", "60000"))
+	finds("go-1 takes the lock from java-1")
+	put("go-1", lock("java-1", "60000"))
+	finds("go-1 writes a lock of java-1")
+	put("java-1", lock("java-1", "0"))
+	put("go-1", lock("go-1", "60000"))
+	f.mu.Lock()
+	f.faults = nil
+	f.mu.Unlock()
+	put("go-1", lease("java-1", "21", 3))
+	finds("go-1 moves the checkpoint of shardId-000000000000, which is java-1's")
+	put("java-1", lease("java-1", "9", 4))
+	finds("back from 21 to 9")
+	put("java-1", lease("java-1", "9", 3))
+	finds("moves the counter")
+	put("java-1", lease("java-2", "9", 5))
+	finds(`java-1 gives shardId-000000000000 to java-2, and "go-1" leads`)
+	put("go-1", lease("java-3", "9", 6))
+	put("go-1", lease("java-2", "9", 7))
+	finds("go-1 takes shardId-000000000000 from java-3")
+	bad := lease("java-2", "9", 8)
+	delete(bad, "leaseCounter")
+	put("go-1", bad)
+	finds("leaseCounter is missing")
+	put("go-1", item{"leaseKey": s("java-2"), "entityType": s("WORKER_METRIC_STATS"), "lut": s("now")})
+	finds("lut is of type S, not N")
+	_, err = client("go-1").DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(app), Key: item{"leaseKey": s("shardId-000000000000")}})
+	require.NoError(t, err)
+	finds("go-1 deletes shardId-000000000000 at 9")
+}

@@ -1,0 +1,421 @@
+//go:build interop
+
+package interop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/kcltest"
+	"github.com/go-kcl/kcl/lease"
+	"github.com/go-kcl/kcl/workermetrics"
+)
+
+const lockKey = "Leader"
+
+// watch stands between both sides and DynamoDB.
+type watch struct {
+	eyes   *dynamodb.Client // reads the table unseen
+	leases *lease.Store
+	bound  time.Duration // how long a lease may be without an owner's sign of life
+	tell   func(string, ...any)
+
+	mu sync.Mutex
+	// Guarded by mu.
+	items      map[string]item
+	beats      map[string]time.Time // when the owner last wrote the lease
+	owners     map[string]string    // last that each lease had
+	locked     time.Time            // when the lock was last written
+	leaders    []string             // in order
+	moves      []move
+	assigned   map[string]int // by the side that leads: leases given to whom, "java→go"
+	faults     []string
+	silence    time.Duration // the longest that a lease was without an owner's sign of life
+	silent     string
+	units      map[string]float64 // by side and kind
+	late       int                // assignments by one that had the lock and has lost it
+	excused    map[string]bool    // workers that were frozen, whose late writes are counted only
+	attendance bool               // somebody is there to own leases
+	since      time.Time          // from when
+	begun      bool               // an owner has written a lease
+	given      map[string]gift    // by lease
+	held       map[string]float64 // seconds that leases were owned, by side
+}
+
+// gift is an assignment that a Go leader has made.
+type gift struct {
+	to string
+	at time.Time
+}
+
+// patience is how long a Go leader leaves a lease, whose counter has not moved
+// since it was assigned, to its owner: a Java worker renews late.
+const patience = 20 * time.Second
+
+// move is a change of a lease's actual owner.
+type move struct {
+	lease, from, to string
+	graceful        bool
+	at              time.Time
+}
+
+func newWatch(bound time.Duration, tell func(string, ...any)) *watch {
+	return &watch{
+		bound: bound, tell: tell, items: map[string]item{}, beats: map[string]time.Time{}, owners: map[string]string{},
+		assigned: map[string]int{}, units: map[string]float64{}, excused: map[string]bool{},
+		given: map[string]gift{}, held: map[string]float64{},
+	}
+}
+
+func (w *watch) look(a *kcltest.AWS) {
+	w.eyes = dynamodb.NewFromConfig(a.Config("eyes"))
+	w.leases = lease.NewStore(lease.StoreConfig{Client: w.eyes, Table: app})
+	a.Intercept(w.intercept)
+}
+
+type bodyKey struct{}
+
+// wrap hands the body of each call to intercept, and has DynamoDB say what the
+// call costs.
+func (w *watch) wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		if _, op, ok := strings.Cut(r.Header.Get("X-Amz-Target"), "DynamoDB_20120810."); ok {
+			switch op {
+			case "PutItem", "UpdateItem", "DeleteItem", "GetItem", "Scan", "Query":
+				var in map[string]json.RawMessage
+				if json.Unmarshal(body, &in) == nil {
+					in["ReturnConsumedCapacity"] = json.RawMessage(`"TOTAL"`)
+					if b, err := json.Marshal(in); err == nil {
+						body = b
+					}
+				}
+			}
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		next.ServeHTTP(rw, r.WithContext(context.WithValue(r.Context(), bodyKey{}, body)))
+	})
+}
+
+func (w *watch) intercept(ctx context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
+	body, ours := ctx.Value(bodyKey{}).([]byte)
+	if i.Service != "dynamodb" || !ours {
+		return run(), nil
+	}
+	switch i.Operation {
+	case "PutItem", "UpdateItem", "DeleteItem":
+	case "BatchWriteItem", "TransactWriteItems":
+		w.fault("%s makes a %s, which nobody watches", i.Client, i.Operation)
+		return run(), nil
+	default:
+		ans := run()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.bill(i, "read", ans)
+		return ans, nil
+	}
+	var in struct {
+		TableName string
+		Key, Item map[string]struct{ S string }
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		var loose struct{ Item map[string]any }
+		if json.Unmarshal(body, &loose) != nil {
+			return run(), nil // refused
+		}
+	}
+	key := in.Key["leaseKey"].S + in.Item["leaseKey"].S
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ans := run()
+	what := "other writes"
+	if strings.HasPrefix(key, "shardId-") {
+		what = "lease writes"
+	}
+	w.bill(i, what, ans)
+	if ans.Err != nil {
+		return ans, nil
+	}
+	if in.TableName != app {
+		w.faultLocked("%s writes to table %s", i.Client, in.TableName)
+		return ans, nil
+	}
+	w.written(i.Client, i.Operation, key)
+	return ans, nil
+}
+
+// bill adds what a call cost. The caller holds mu.
+func (w *watch) bill(i wire.Info, what string, ans wire.Answer) {
+	var out struct {
+		ConsumedCapacity struct{ CapacityUnits float64 }
+	}
+	if json.Unmarshal(ans.Body, &out) == nil {
+		w.units[side(i.Client)+" "+what] += out.ConsumedCapacity.CapacityUnits
+	}
+}
+
+func (w *watch) fault(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faultLocked(format, args...)
+}
+
+func (w *watch) faultLocked(format string, args ...any) {
+	f := fmt.Sprintf(format, args...)
+	w.faults = append(w.faults, f)
+	w.tell("FAULT %s", f)
+}
+
+// written looks at what a client has just written. The caller holds mu.
+func (w *watch) written(client, op, key string) {
+	was := w.items[key]
+	out, err := w.eyes.GetItem(context.Background(), &dynamodb.GetItemInput{
+		TableName: aws.String(app), ConsistentRead: aws.Bool(true), Key: item{"leaseKey": &types.AttributeValueMemberS{Value: key}},
+	})
+	if err != nil {
+		w.faultLocked("cannot look at %s: %v", key, err)
+		return
+	}
+	is := item(out.Item)
+	if is == nil {
+		delete(w.items, key)
+	} else {
+		w.items[key] = is
+		for _, f := range unreadable(is) {
+			w.faultLocked("%s's %s of %s: %s", client, op, key, f)
+		}
+	}
+	kind := text(is["entityType"])
+	if is == nil {
+		kind = text(was["entityType"])
+	}
+	switch {
+	case key == lockKey:
+		w.lock(client, was, is)
+	case kind == "LEASE" || kind == "" && (is["leaseCounter"] != nil || was["leaseCounter"] != nil):
+		if is != nil {
+			if _, _, err := w.leases.GetConsistent(context.Background(), key); err != nil {
+				w.faultLocked("%s's %s of %s cannot be read by Go: %v", client, op, key, err)
+			}
+		}
+		w.lease(client, key, was, is)
+	case kind == "WORKER_METRIC_STATS" && is != nil:
+		if _, err := workermetrics.Decode(is); err != nil {
+			w.faultLocked("%s's record cannot be read by Go: %v", client, err)
+		}
+		if key != client {
+			w.faultLocked("%s writes the record of %s", client, key)
+		}
+	}
+}
+
+func (w *watch) lock(client string, was, is item) {
+	now, before, after := time.Now(), text(was["ownerName"]), text(is["ownerName"])
+	switch {
+	case is == nil:
+		if before != client {
+			w.faultLocked("%s deletes the lock of %s", client, before)
+		}
+		w.tell("%s frees the lock", client)
+	case after != client:
+		w.faultLocked("%s writes a lock of %s", client, after)
+	case was != nil && before != after:
+		ms, _ := strconv.Atoi(text(was["leaseDuration"]))
+		if d := now.Sub(w.locked); d < time.Duration(ms)*time.Millisecond {
+			w.faultLocked("%s takes the lock from %s %v after its last sign of life, not %d ms", client, before, d, ms)
+		}
+		fallthrough
+	case was == nil:
+		w.leaders = append(w.leaders, client)
+		w.tell("%s leads", client)
+	}
+	w.locked = now
+}
+
+func actual(it item) string {
+	if o := text(it["checkpointOwner"]); o != "" {
+		return o
+	}
+	return text(it["leaseOwner"])
+}
+
+func ended(it item) bool { return text(it["checkpoint"]) == "SHARD_END" }
+
+func number(v types.AttributeValue) int64 {
+	n, _ := strconv.ParseInt(text(v), 10, 64)
+	return n
+}
+
+func (w *watch) lease(client, key string, was, is item) {
+	now := time.Now()
+	if is == nil {
+		if !ended(was) {
+			w.faultLocked("%s deletes %s at %s", client, key, text(was["checkpoint"]))
+		}
+		w.hush(key, now, was)
+		delete(w.beats, key)
+		return
+	}
+	if was == nil {
+		w.beats[key] = now
+		return
+	}
+	if number(is["leaseCounter"]) < number(was["leaseCounter"]) {
+		w.faultLocked("%s moves the counter of %s back", client, key)
+	}
+	if text(was["checkpoint"]) != text(is["checkpoint"]) || text(was["checkpointSubSequenceNumber"]) != text(is["checkpointSubSequenceNumber"]) {
+		if actual(was) != client {
+			w.faultLocked("%s moves the checkpoint of %s, which is %s's", client, key, actual(was))
+		}
+		if position(text(is["checkpoint"])).Compare(position(text(was["checkpoint"]))) < 0 {
+			w.faultLocked("%s moves the checkpoint of %s back from %s to %s", client, key, text(was["checkpoint"]), text(is["checkpoint"]))
+		}
+	}
+	if next := text(is["leaseOwner"]); next != "" && next != text(was["leaseOwner"]) {
+		holder := text(w.items[lockKey]["ownerName"])
+		g := w.given[key]
+		delete(w.given, key)
+		// A hand-off asks the owner, and takes nothing.
+		if g.to != "" && side(g.to) == "java" && side(client) == "go" && is["checkpointOwner"] == nil && now.Sub(g.at) < patience {
+			w.faultLocked("%s takes %s from %s, which had it for %v", client, key, g.to, now.Sub(g.at))
+		}
+		if holder == client && side(client) == "go" {
+			w.given[key] = gift{next, now}
+		}
+		switch {
+		case holder == client:
+			w.assigned[side(client)+": "+side(text(was["leaseOwner"]))+"→"+side(next)]++
+		case next == client && text(was["leaseOwner"]) == "":
+			w.assigned[side(client)+" itself: →"+side(next)]++ // a child of a shard that it has ended
+		case w.excused[client]:
+			w.late++
+			w.tell("%s, which does not lead, gives %s to %s", client, key, next)
+		default:
+			w.faultLocked("%s gives %s to %s, and %q leads", client, key, next, holder)
+		}
+	}
+	if to, from := actual(is), w.owners[key]; to != "" && to != from {
+		if from != "" {
+			w.moves = append(w.moves, move{key, from, to, actual(was) == client && client == from, now})
+			w.tell("%s: %s → %s, by %s", short(key), from, to, client)
+		}
+		w.owners[key] = to
+	}
+	if actual(was) == client { // not who gives a lease to itself
+		if !w.begun {
+			w.begun, w.since = true, now // how long a fresh application takes is no matter of ours
+		}
+		w.hush(key, now, was)
+		w.beats[key] = now
+		if text(is["leaseOwner"]) == client {
+			delete(w.given, key)
+		}
+	}
+}
+
+func short(key string) string {
+	return strings.TrimLeft(strings.TrimPrefix(key, "shardId-"), "0") + "."
+}
+
+// hush notes for how long a lease has had no owner's sign of life. The caller
+// holds mu.
+func (w *watch) hush(key string, now time.Time, it item) {
+	from, ok := w.beats[key]
+	if !ok || ended(it) || !w.attendance {
+		return
+	}
+	if from.Before(w.since) {
+		from = w.since
+	}
+	if d := now.Sub(from); d > w.silence {
+		w.silence, w.silent = d, short(key)+" until "+now.Format("15:04:05")
+	}
+}
+
+// attend says whether there is a worker that could own leases.
+func (w *watch) attend(yes bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if yes && !w.attendance {
+		w.since = time.Now()
+	}
+	if !yes {
+		for key := range w.beats {
+			w.hush(key, time.Now(), w.items[key])
+		}
+	}
+	w.attendance = yes
+}
+
+func (w *watch) leader() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return text(w.items[lockKey]["ownerName"])
+}
+
+// census adds to the seconds that leases were owned.
+func (w *watch) census(every time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, it := range w.items {
+		if it["leaseCounter"] != nil && actual(it) != "" {
+			w.held[side(actual(it))] += every.Seconds()
+		}
+	}
+}
+
+// owned returns the keys of the leases, of shards not at their end, that a worker
+// owns.
+func (w *watch) owned(worker string) (keys []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(w.items)) {
+		if it := w.items[key]; it["leaseCounter"] != nil && !ended(it) && actual(it) == worker {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// checkpoints returns the stored positions by lease.
+func (w *watch) checkpoints() map[string]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := map[string]string{}
+	for key, it := range w.items {
+		if it["leaseCounter"] != nil {
+			all[key] = text(it["checkpoint"]) + ":" + text(it["checkpointSubSequenceNumber"])
+		}
+	}
+	return all
+}
+
+// handed counts the changes of owner from one side to another since then.
+func (w *watch) handed(from, to string, since time.Time) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range w.moves {
+		if side(m.from) == from && side(m.to) == to && !m.at.Before(since) {
+			n++
+		}
+	}
+	return n
+}
