@@ -58,7 +58,8 @@ var mayImport = map[string][]string{
 	// A processor's test bench behaves as the library does, by its own means.
 	"kcltest/processortest": {""},
 
-	"internal/sim": {}, // nothing but tests
+	"internal/sim":     {}, // nothing but tests
+	"internal/interop": {}, // nothing but tests
 
 	// What a user's program may import.
 	"examples/consumer": {"", "scheduler", "kcltest"},

@@ -86,7 +86,7 @@ func (w *worker) handOver(ctx context.Context, keep bool) (reported time.Time) {
 	if _, leading := w.decider.Leading(); !leading {
 		return reported
 	}
-	n, err := w.assigner.HandOver(ctx, func(key string) bool { _, held := w.renewer.Get(key); return held })
+	n, err := w.assigner.HandOver(ctx)
 	if err != nil {
 		w.log.Warn("leases not handed over, will be released", "handed_over", n, "err", err)
 	}

@@ -154,6 +154,7 @@ func newWorker(values context.Context, s *Scheduler, k *kinesis.Client, d *dynam
 		Scanned: func(t leader.Term, leases []lease.Lease) {
 			w.auditor.Offer(shardsync.Snapshot{Term: t.Number, Leases: leases})
 		},
+		Holds:    func(key string) bool { _, held := w.renewer.Get(key); return held },
 		Assigned: func(key string) { w.discoverer.Poke(key) },
 		Logger:   c.Logger, Metrics: c.Metrics,
 	})

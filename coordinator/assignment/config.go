@@ -91,6 +91,10 @@ type Config struct {
 	// KCL: staleWorkerMetricsEntryCleanupDuration.
 	StaleAge time.Duration
 
+	// Holds says whether this worker holds a lease that the table says is its own.
+	// One that it has let expire, or has not taken up, it would not hand over if
+	// asked. It must return at once. Default: it holds all of them.
+	Holds func(key string) bool
 	// Scanned, if set, is handed the leases of each scan that a leader makes, so
 	// that others need not scan again. They are shared: not to be written to.
 	Scanned func(leader.Term, []lease.Lease)
@@ -149,6 +153,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if len(faults) > 0 {
 		return c, fmt.Errorf("lease assignment: %w", errors.Join(faults...))
+	}
+	if c.Holds == nil {
+		c.Holds = func(string) bool { return true }
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

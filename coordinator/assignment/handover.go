@@ -16,7 +16,7 @@ import (
 //
 // Leases that nobody has room for are left; so is everything when ctx or the
 // term ends. An error tells of writes that failed.
-func (l *Loop) HandOver(ctx context.Context, holds func(key string) bool) (n int, err error) {
+func (l *Loop) HandOver(ctx context.Context) (n int, err error) {
 	l.Leave()
 	select {
 	case l.turn <- struct{}{}:
@@ -36,7 +36,7 @@ func (l *Loop) HandOver(ctx context.Context, holds func(key string) bool) (n int
 	}
 	v, _, _ := l.look(ctx, snap, time.Now())
 	for i, x := range v.Leases {
-		if x.State == Held && x.Owner == l.cfg.Worker && !x.HandOffPending() && !holds(x.Key) {
+		if x.State == Held && x.Owner == l.cfg.Worker && !x.HandOffPending() && !l.cfg.Holds(x.Key) {
 			v.Leases[i].State = Abandoned
 		}
 	}

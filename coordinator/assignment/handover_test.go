@@ -2,6 +2,8 @@ package assignment
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,8 +14,6 @@ import (
 	"github.com/go-kcl/kcl/internal/emu/wire"
 	"github.com/go-kcl/kcl/lease"
 )
-
-func holdsAll(string) bool { return true }
 
 // Ruling 7.
 func TestHandOver(t *testing.T) {
@@ -33,7 +33,7 @@ func TestHandOver(t *testing.T) {
 	t.Run("to the live workers that do not drain", func(t *testing.T) {
 		inCloud(t, func(t *testing.T, c *cloud) {
 			p := setUp(t, c)
-			n, err := p.HandOver(t.Context(), holdsAll)
+			n, err := p.HandOver(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, 4, n)
 			assert.Equal(t, "1:B<L 2:B<L 3:B<L 4:A<L 5:A 6:A", c.owners())
@@ -44,8 +44,8 @@ func TestHandOver(t *testing.T) {
 	})
 	t.Run("what it was given and has not taken up, at once", func(t *testing.T) {
 		inCloud(t, func(t *testing.T, c *cloud) {
-			p := setUp(t, c)
-			n, err := p.HandOver(t.Context(), func(key string) bool { return key != "2" && key != "4" })
+			p := setUp(t, c, func(cfg *Config) { cfg.Holds = func(key string) bool { return key != "2" && key != "4" } })
+			n, err := p.HandOver(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, 4, n)
 			assert.Equal(t, "1:B<L 2:B 3:B<L 4:A 5:A 6:A", c.owners(), "nobody would complete a hand-off of 2 and 4")
@@ -54,7 +54,7 @@ func TestHandOver(t *testing.T) {
 	t.Run("within the limit", func(t *testing.T) {
 		inCloud(t, func(t *testing.T, c *cloud) {
 			p := setUp(t, c, func(cfg *Config) { cfg.MaxLeases = 2 })
-			n, err := p.HandOver(t.Context(), holdsAll)
+			n, err := p.HandOver(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, 2, n)
 			assert.Equal(t, "1:B<L 2:B<L 3:L 4:L 5:A 6:A", c.owners())
@@ -62,7 +62,7 @@ func TestHandOver(t *testing.T) {
 	})
 	t.Run("not without hand-offs", func(t *testing.T) {
 		inCloud(t, func(t *testing.T, c *cloud) {
-			n, err := setUp(t, c, noHandOff).HandOver(t.Context(), holdsAll)
+			n, err := setUp(t, c, noHandOff).HandOver(t.Context())
 			require.NoError(t, err)
 			assert.Zero(t, n)
 		})
@@ -72,7 +72,7 @@ func TestHandOver(t *testing.T) {
 			setUp(t, c)
 			c.create(lease.Lease{Key: "7", Owner: "F", Counter: 1})
 			f := c.worker("F")
-			n, err := f.HandOver(t.Context(), holdsAll)
+			n, err := f.HandOver(t.Context())
 			require.NoError(t, err)
 			assert.Zero(t, n)
 			assert.Zero(t, c.aws.Count("Scan", "F/loop"))
@@ -82,7 +82,7 @@ func TestHandOver(t *testing.T) {
 		inCloud(t, func(t *testing.T, c *cloud) {
 			p := setUp(t, c)
 			c.failing("L/loop", "UpdateItem", 1)
-			n, err := p.HandOver(t.Context(), holdsAll)
+			n, err := p.HandOver(t.Context())
 			require.ErrorContains(t, err, "hand over leases: 1 of 4 assignments failed")
 			assert.Equal(t, 3, n)
 		})
@@ -104,7 +104,7 @@ func TestHandOver(t *testing.T) {
 			var both sync.WaitGroup
 			both.Go(func() { assert.NoError(t, p.assigns()) })
 			both.Go(func() {
-				_, err := p.HandOver(t.Context(), holdsAll)
+				_, err := p.HandOver(t.Context())
 				assert.NoError(t, err)
 			})
 			both.Wait()
@@ -122,4 +122,34 @@ func TestHandOverPlan(t *testing.T) {
 	assert.Equal(t, "a→W1 b→W1 c→W2", moved(v, p.Balance), "W1 has one besides the one on its way")
 	assert.Equal(t, 2, p.Spill)
 	assert.Empty(t, p.Assign)
+}
+
+// A leader that was suspended has let its leases go, and to its own eyes still
+// renews them: it does not ask itself to hand them over.
+func TestBalancesOwnLeasesOnlyIfHeld(t *testing.T) {
+	for _, holds := range []bool{true, false} {
+		t.Run(fmt.Sprint("held: ", holds), func(t *testing.T) {
+			inCloud(t, func(t *testing.T, c *cloud) {
+				for _, key := range []string{"1", "2", "3", "4"} {
+					c.create(lease.Lease{Key: key, Owner: "L", Counter: 1})
+				}
+				p := c.worker("L", func(cfg *Config) {
+					cfg.Strategy, cfg.Holds = LeaseCountBased, func(string) bool { return holds }
+				}).leads()
+				c.reports("L")
+				require.NoError(t, p.assigns())
+				for _, key := range []string{"1", "2", "3", "4"} {
+					c.renew(key)
+				}
+				c.reports("L", "B")
+				time.Sleep(time.Second)
+				require.NoError(t, p.assigns())
+				if holds {
+					assert.Equal(t, 2, strings.Count(c.owners(), "B<L"), c.owners())
+					return
+				}
+				assert.Equal(t, "1:L 2:L 3:L 4:L", c.owners())
+			})
+		})
+	}
 }

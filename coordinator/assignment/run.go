@@ -145,6 +145,11 @@ func (l *Loop) look(ctx context.Context, snap snapshot, now time.Time) (v View, 
 		l.looked = now
 	}()
 	v.Limit = l.cfg.MaxLeases
+	for i, x := range v.Leases {
+		if x.Movable && x.Owner == l.cfg.Worker && !l.cfg.Holds(x.Key) {
+			v.Leases[i].Movable = false
+		}
+	}
 	l.logWorkers(ctx, before, after)
 	l.countView(v, after, len(snap.BadLeases))
 	return v, after.stale(now, l.timing, l.cfg.Worker, maxStaleDeletes), expiry
