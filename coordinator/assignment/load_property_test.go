@@ -50,6 +50,9 @@ func (w *world) runs(n int) (writes int) {
 // from a cold start, and when a worker joins or the load of some leases takes a
 // step. No lease moves more than a few times on the way.
 func TestFleetByLoadProperties(t *testing.T) {
+	if racing {
+		t.Skip("a pure function, and many runs of it")
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		w := loadWorld(t)
 		const perWorker, rate = 6, 100.
@@ -125,8 +128,9 @@ func (w *world) checkLoads(what string) {
 		if len(kinds) < 2 {
 			continue
 		}
-		require.LessOrEqual(w.t, kbps[id], 2*fair, "%s: %s, average %g", what, id, fair)
-		require.GreaterOrEqual(w.t, kbps[id], fair/2, "%s: %s, average %g", what, id, fair)
+		// Half to twice the fair share, as near as whole leases come to that.
+		require.LessOrEqual(w.t, kbps[id], 2*fair+heaviest/2, "%s: %s, average %g", what, id, fair)
+		require.GreaterOrEqual(w.t, kbps[id], fair/2-heaviest/2, "%s: %s, average %g", what, id, fair)
 	}
 }
 
