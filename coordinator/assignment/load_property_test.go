@@ -72,7 +72,9 @@ func TestFleetByLoadProperties(t *testing.T) {
 		settle := func(what string) {
 			clear(w.balanced)
 			w.runs(300)
-			require.LessOrEqual(t, w.runs(45), int(w.noise*100), "%s: it goes on writing", what)
+			// A load may end right at the band, and cross it late; what moves to and
+			// fro moves more often than checkPlan allows.
+			require.LessOrEqual(t, w.runs(45), 1+int(w.noise*100), "%s: it goes on writing", what)
 			w.checkLoads(what)
 		}
 		w.runs(150) // from a cold start
