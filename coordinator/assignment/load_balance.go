@@ -246,6 +246,15 @@ func (f *loads) fits(w *carrier, i int, from *carrier, b bar) bool {
 			most = max(most, (from.weight-f.weight[i])*m.cost)
 		case b == withinBand:
 			most = m.average + f.band(r.metric)
+			if w.live == 0 {
+				// What it is at now, without leases, is about what the giver would
+				// be: the rest of the giver's load, if known, is that of its leases.
+				after = r.value
+				if g, ok := from.reading(r.metric); ok {
+					after += max(0, g.present()-r.value) * f.weight[i] / from.weight
+				}
+				break
+			}
 			after -= r.idle
 			if f.idle[i] {
 				after -= f.weight[i] * m.cost

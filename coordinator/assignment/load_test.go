@@ -492,6 +492,27 @@ func TestHotWorkerInAnEvenFleet(t *testing.T) {
 	}
 }
 
+// Where a lease is a worker's fair share, as in a small fleet, the second worker
+// gets one of the first's two, whatever they are busy with.
+func TestSmallFleet(t *testing.T) {
+	for _, c := range []struct{ first, second, want string }{
+		{"C 60/100", "C 20/100", "A-0→B"},
+		{"C 5/100", "C 5/100", "A-0→B"},
+		{"C 5/100", "C 1/100", "A-0→B"},
+		{"C 90/100", "C 0/100", "A-0→B"},
+		{"C 20/100", "C 60/100", ""},
+		{"C 60/100", "C 20/30", ""},
+		{"C 60/100", "", "A-0→B"},
+		{"", "C 20/100", "A-0→B"},
+		{"", "", "A-0→B"},
+	} {
+		t.Run(c.first+" beside "+c.second, func(t *testing.T) {
+			v := loadSetup{workers: []loaded{{"A", c.first, times(2, 10)}, {"B", c.second, nil}}}.view(t)
+			assert.Equal(t, c.want, moved(v, ByLoad(Load{})(v).Balance))
+		})
+	}
+}
+
 // In a fleet whose leases hardly show in its load a worker that joined gets half
 // of its fair share at least, one lease at a time, and then nothing moves; where
 // they do show it gets no more than its load allows for.
