@@ -88,8 +88,9 @@
 //
 // A failed condition is an answer and counts as FailedAssignmentCount. Any other
 // failed write fails the run when the other writes are done. So does a scan that
-// fails twice. What follows from failed runs is for the lock's owner to say
-// ([Config.RunDone]). A panic fails its run and no more.
+// fails twice. After three failed runs in a row that span at least the lock's
+// duration leadership is given up ([leader.Failures]). A panic fails its run and
+// no more.
 //
 // # Metrics
 //
@@ -103,6 +104,7 @@
 // ParallelyAssignLeases.Success and .Time, LeaseAndWorkerMetricsLoad.Time,
 // AssignExpiredOrUnassignedLeases.Time, BalanceWorkerVariance.Time.
 //
-// It is one of the library's own parts, exported to be read and reused at one's
-// own risk; its API is not promised.
+// [Strategy] and its values are for programs, by way of scheduler.Config, and kept
+// compatible. All else is one of the library's own parts, exported to be read and
+// reused at one's own risk.
 package assignment
