@@ -151,8 +151,9 @@ func newWorker(values context.Context, s *Scheduler, k *kinesis.Client, d *dynam
 		Leader: w.decider, Worker: c.WorkerIdentifier, FailoverTime: c.Leases.FailoverTime, Interval: c.Leases.AssignmentInterval,
 		Provisioned: table.Provisioned, MaxLeases: c.Leases.MaxLeasesForWorker, NoHandOff: c.Leases.NoGracefulHandoff,
 		HandOffTimeout: c.Leases.GracefulHandoffTimeout, ReportPeriod: c.Leases.WorkerReportInterval, StaleAge: c.Leases.StaleWorkerCleanup,
-		Scanned: func(t leader.Term, leases []lease.Lease) {
-			w.auditor.Offer(shardsync.Snapshot{Term: t.Number, Leases: leases})
+		Scanned: func(t leader.Term, s assignment.Scanned) {
+			w.auditor.Offer(shardsync.Snapshot{Term: t.Number, Leases: s.Leases})
+			w.migration.know(t, s)
 		},
 		Holds:    func(key string) bool { _, held := w.renewer.Get(key); return held },
 		Assigned: func(key string) { w.discoverer.Poke(key) },
