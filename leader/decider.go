@@ -46,6 +46,7 @@ type Decider struct {
 	endTerm   context.CancelFunc
 	resigning *resignation // not yet taken up by Run
 	moving    *place       // likewise
+	at        string       // the table of the lock that it contends for, or is about to
 	seen      Sighting
 	looked    bool          // at least once
 	lookErr   error         // of the last look
@@ -73,6 +74,7 @@ func New(c Config) (*Decider, error) {
 	}
 	return &Decider{
 		cfg:     c,
+		at:      c.Table,
 		log:     c.Logger.With("worker", c.Worker),
 		metrics: metrics.Scope{Recorder: c.Metrics, Operation: Operation},
 		kick:    make(chan struct{}, 1),
@@ -187,22 +189,27 @@ func (d *Decider) Claim() map[string]types.AttributeValue {
 // Move makes this worker contend for the lock of another table from now on: its
 // term is over at once, and its present lock is freed. claim, of
 // [Decider.Claim], is what it may have written there; if that is still so, it
-// leads again as soon as it has renewed it. Nil means none. Move does not wait.
+// leads again as soon as it has renewed it. Nil means none. Move does not wait. It
+// does nothing if the lock is in that table already.
 func (d *Decider) Move(table, keyAttribute string, claim map[string]types.AttributeValue) {
-	to := &place{table: d.at(table, keyAttribute)}
+	to := &place{table: d.place(table, keyAttribute)}
 	if s, ok := claim[attrVersion].(*types.AttributeValueMemberS); ok {
 		to.claim = s.Value
 	}
 	d.mu.Lock()
-	d.moving = to
+	if d.at == table {
+		d.mu.Unlock()
+		return
+	}
+	d.at, d.moving = table, to
 	number := d.term.Number
 	d.mu.Unlock()
 	d.end(number, "the lock is kept in another table from now on", nil)
 	d.wake()
 }
 
-// at is the lock's item in a table.
-func (d *Decider) at(name, keyAttribute string) table {
+// place is the lock's item in a table.
+func (d *Decider) place(name, keyAttribute string) table {
 	return table{client: d.cfg.Client, name: name, keyAttribute: keyAttribute}
 }
 

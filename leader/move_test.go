@@ -65,6 +65,8 @@ func TestMove(t *testing.T) {
 		assert.Equal(t, "30000", text(item, attrDuration))
 		assert.NotEqual(t, text(claim, attrVersion), text(item, attrVersion), "renewed")
 
+		a.Move(to.Name, to.Key, claim)
+		assert.True(t, a.leads(), "told again, it is there already")
 		time.Sleep(time.Minute)
 		assert.True(t, a.leads(), "it renews the lock there")
 		seen, ok := b.Seen()

@@ -47,7 +47,7 @@ func (d *Decider) Run(ctx context.Context) error {
 		return errRanTwice
 	}
 	defer close(d.done)
-	r := &run{Decider: d, table: d.at(d.cfg.Table, d.cfg.KeyAttribute)}
+	r := &run{Decider: d, table: d.place(d.cfg.Table, d.cfg.KeyAttribute)}
 	for ctx.Err() == nil {
 		if r.contend(ctx) {
 			r.lead(ctx)

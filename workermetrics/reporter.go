@@ -26,7 +26,7 @@ type ReporterConfig struct {
 	// Load is asked for the worker's load before each report: [Sampler.Load].
 	// nil, or a zero Load, reports none, and the leader goes by throughput or by
 	// number of leases. An error fails the report. ctx ends after a period.
-	Load    func(ctx context.Context) (Load, error)
+	Load func(ctx context.Context) (Load, error)
 	// Support is the highest entry of KCL's list of features that this worker
 	// knows; every report says it, and when. 0 says nothing.
 	Support int

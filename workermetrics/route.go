@@ -146,6 +146,6 @@ func (s *Store) writable(r route, legacy bool) (table, error) {
 	case s.cfg.LegacyTable == "":
 		return table{}, fmt.Errorf("no legacy table is configured: %w", kcl.ErrInvalidState)
 	default:
-		return table{}, fmt.Errorf("table %s does not exist: %w", s.cfg.LegacyTable, kcl.ErrInvalidState)
+		return table{}, fmt.Errorf("%w: table %s does not exist, where workers' records belong until the single-table migration is complete: restore it, or create it with the string %s as its partition key", kcl.ErrInvalidState, s.cfg.LegacyTable, legacyKey)
 	}
 }
