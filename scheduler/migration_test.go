@@ -113,7 +113,7 @@ func TestTableMigration(t *testing.T) {
 		l.until(time.Minute, "all know", func() bool {
 			return status(a).Status == string(singletable.Deployed) && status(b).Status == string(singletable.Deployed)
 		})
-		assert.Equal(t, "all workers can be deployed with MigrateAllEntities", status(a).Waiting)
+		assert.Equal(t, "all workers can be deployed with MigrateAllEntitiesToLeaseTable", status(a).Waiting)
 
 		require.NoError(t, a.stop())
 		a = l.start("a", second)
@@ -175,7 +175,7 @@ func TestSecondDeploymentTooEarly(t *testing.T) {
 		m := l.start("a", second)
 		<-m.done
 		require.ErrorIs(t, m.err, singletable.ErrTooEarly)
-		assert.ErrorContains(t, m.err, "deploy all workers without MigrateAllEntities first")
+		assert.ErrorContains(t, m.err, "deploy all workers without MigrateAllEntitiesToLeaseTable first")
 		assert.Empty(t, l.owners())
 
 		m = l.start("b", second)
