@@ -95,7 +95,7 @@ func (f *fleet) lookOn(d time.Duration, ms ...*member) (gap time.Duration) {
 }
 
 // The whole life of the migration in a fleet of two, with records all the time.
-// single-table-migration#54, 59, 61
+// single-table-migration#54,59,61
 func TestTableMigration(t *testing.T) {
 	inLegacy(t, 4, func(t *testing.T, l *legacy) {
 		status := func(m *member) TableMigrationStatus { return *m.Status().TableMigration }
