@@ -236,15 +236,7 @@ func TestLegacyTableAppears(t *testing.T) {
 // answer, costs its lock's term and no more. single-table-migration#37
 func TestLeaderDiesAtCompletion(t *testing.T) {
 	inLegacy(t, 2, func(t *testing.T, l *legacy) {
-		state := coordinator.FreshTableMigration(singletable.Deployed, "java", time.Now())
-		l.coordinator.Put(state.Item().Encode(coordinator.LegacyKey))
-		a, b := l.start("a", second), l.start("b", second)
-		l.until(3*time.Minute, "PENDING", func() bool { return stored(l.coordinator) == string(singletable.Pending) })
-		time.Sleep(time.Hour - time.Minute)
-		dying, other := a, b
-		if b.Status().Leading {
-			dying, other = b, a
-		}
+		dying, other := l.pending()
 		l.aws.Inject(kcltest.Fault{Clients: []string{dying.name}, Operations: []string{"TransactWriteItems"}, Effect: kcltest.LoseAnswer})
 		l.until(3*time.Minute, "COMPLETE", func() bool { return stored(l.lease) == string(singletable.Complete) })
 		l.kill(dying)
@@ -348,5 +340,63 @@ func TestReportsAndAssignmentAreApart(t *testing.T) {
 		f.until(time.Minute, "a new owner", func() bool { return f.owners()["b"] == 0 })
 		assert.True(t, a.Status().Leading)
 		require.NoError(t, c.stop())
+	})
+}
+
+// pending begins with two workers of the second deployment, a minute before the
+// migration is completed: the leader and the other.
+func (l *legacy) pending(change ...func(*Config)) (leads, other *member) {
+	l.t.Helper()
+	l.coordinator.Put(coordinator.FreshTableMigration(singletable.Deployed, "java", time.Now()).Item().Encode(coordinator.LegacyKey))
+	a, b := l.start("a", append(change, second)...), l.start("b", append(change, second)...)
+	l.until(3*time.Minute, "PENDING", func() bool { return stored(l.coordinator) == string(singletable.Pending) })
+	time.Sleep(time.Hour - time.Minute)
+	if b.Status().Leading {
+		return b, a
+	}
+	require.True(l.t, a.Status().Leading)
+	return a, b
+}
+
+// The other worker takes the lock of the legacy table as soon as the leader, who
+// leads on by the new lock, has freed it. It must not lead before it has read that
+// this lock counts no more: single-table-migration#61.
+func TestFormerLockAfterCompletion(t *testing.T) {
+	inLegacy(t, 2, func(t *testing.T, l *legacy) {
+		var blind atomic.Value // the client that cannot read the state
+		blind.Store("")
+		leads, other := l.pending(func(c *Config) {
+			name := c.WorkerIdentifier
+			refusing(func(operation, body string) bool {
+				return name == blind.Load() && operation == "GetItem" && strings.Contains(body, coordinator.TableMigrationKey)
+			})(c)
+		})
+		blind.Store(other.name)
+		l.until(2*time.Minute, "COMPLETE", func() bool { return stored(l.lease) == string(singletable.Complete) })
+		l.until(20*time.Second, "the former lock", func() bool { return lockOf(l.coordinator) == other.name })
+		assert.False(t, other.Status().Leading)
+		assert.Less(t, l.lookOn(10*time.Second, leads, other), 100*time.Millisecond)
+		assert.True(t, leads.Status().Leading)
+		blind.Store("")
+		l.until(40*time.Second, "it knows", func() bool { return other.Status().TableMigration.Status == string(singletable.Complete) })
+		require.NoError(t, leads.stop())
+		l.until(12*time.Second, "the other leads", func() bool { return other.Status().Leading })
+		require.NoError(t, other.stop())
+	})
+}
+
+// A leader that is stopped while its last transaction is on its way keeps the
+// lock until that has ended, and frees the lock that it took by it. Ruling 7.
+func TestStopDuringCompletion(t *testing.T) {
+	inLegacy(t, 2, func(t *testing.T, l *legacy) {
+		leads, other := l.pending()
+		slow := l.aws.Inject(kcltest.Fault{Clients: []string{leads.name}, Operations: []string{"TransactWriteItems"}, Effect: kcltest.Slow, Delay: 3 * time.Second})
+		l.until(2*time.Minute, "the transaction", func() bool { return slow.Hits() > 0 })
+		require.NoError(t, leads.stop())
+		assert.Equal(t, string(singletable.Complete), stored(l.lease))
+		assert.NotEqual(t, leads.name, lockOf(l.lease))
+		assert.NotEqual(t, leads.name, lockOf(l.coordinator))
+		l.until(45*time.Second, "the other leads", func() bool { return other.Status().Leading })
+		require.NoError(t, other.stop())
 	})
 }
