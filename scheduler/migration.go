@@ -158,7 +158,7 @@ func (l *leadership) watch(ctx context.Context) {
 func (l *leadership) know(t leader.Term, s assignment.Scanned) {
 	rows := make([]singletable.Row, len(s.Workers))
 	for i, w := range s.Workers {
-		rows[i] = singletable.Row{Record: w.Record, Legacy: w.Legacy, Sighting: w.Sighting}
+		rows[i] = singletable.Row{Record: w.Record, Sighting: w.Sighting}
 	}
 	sum := singletable.Summarize(s.Leases, rows, time.Now(), l.cfg.Leases.WorkerReportInterval)
 	sum.At, sum.Term, sum.Since = s.At, t.Number, s.Since

@@ -127,8 +127,9 @@ func TestTableMigration(t *testing.T) {
 		assert.ElementsMatch(t, []string{"b"}, keys(l.workers), "its record is in the lease table now")
 		assert.Contains(t, keys(l.lease), "a")
 		l.put(20)
+		before := l.coordinator.Item(coordinator.TableMigrationKey)
 		time.Sleep(10 * time.Minute)
-		require.Equal(t, string(singletable.Deployed), stored(l.coordinator), "a straggler keeps it there")
+		require.Equal(t, before, l.coordinator.Item(coordinator.TableMigrationKey), "a straggler keeps it at DEPLOYED")
 
 		require.NoError(t, b.stop())
 		b = l.start("b", second)
@@ -398,5 +399,25 @@ func TestStopDuringCompletion(t *testing.T) {
 		assert.NotEqual(t, leads.name, lockOf(l.coordinator))
 		l.until(45*time.Second, "the other leads", func() bool { return other.Status().Leading })
 		require.NoError(t, other.stop())
+	})
+}
+
+// A straggler whose clock is slow keeps the migration where it is as any other:
+// what this process saw of its record counts, not the time that it says. Ruling 6.
+func TestStragglerWithASlowClock(t *testing.T) {
+	inLegacy(t, 1, func(t *testing.T, l *legacy) {
+		l.coordinator.Put(coordinator.FreshTableMigration(singletable.Deployed, "java", time.Now()).Item().Encode(coordinator.LegacyKey))
+		before := l.coordinator.Item(coordinator.TableMigrationKey)
+		m := l.start("a", second)
+		for range 20 {
+			l.workers.Put(map[string]types.AttributeValue{
+				"wid": &types.AttributeValueMemberS{Value: "java"}, "lut": &types.AttributeValueMemberN{Value: fmt.Sprint(time.Now().Add(-5 * time.Minute).Unix())},
+				"sts": &types.AttributeValueMemberM{}, "opr": &types.AttributeValueMemberM{},
+			})
+			time.Sleep(30 * time.Second)
+			require.Equal(t, before, l.coordinator.Item(coordinator.TableMigrationKey))
+		}
+		l.until(2*time.Minute, "PENDING", func() bool { return stored(l.coordinator) == string(singletable.Pending) })
+		require.NoError(t, m.stop())
 	})
 }

@@ -327,7 +327,8 @@ func (x *explorer) summarize(s *state) Summary {
 			leases = append(leases, lease.Lease{Owner: name})
 		}
 		add := func(legacy bool, code uint8) {
-			r := Row{Legacy: legacy}
+			r := Row{}
+			r.Legacy = legacy
 			r.Worker, r.Updated = name, now
 			if code > 0 {
 				r.Support, r.SupportUpdated = int(code), now

@@ -16,8 +16,6 @@ const SupportCode = 1
 // Row is a worker's record, in one of the two tables.
 type Row struct {
 	workermetrics.Record
-	// Legacy says that the row is in the table of KCL 3.0 to 3.4.
-	Legacy bool
 	// Sighting is what this process saw of the row. The zero Sighting leaves it
 	// to the row's own clock whether the worker lives.
 	Sighting workermetrics.Sighting

@@ -13,7 +13,7 @@ import (
 const period = 30 * time.Second
 
 func row(worker string, legacy bool, age time.Duration, support int, said time.Duration) Row {
-	r := Row{Legacy: legacy}
+	r := Row{Record: workermetrics.Record{Legacy: legacy}}
 	r.Worker, r.Updated = worker, t0.Add(-age)
 	if support > 0 {
 		r.Support, r.SupportUpdated = support, t0.Add(-said)
