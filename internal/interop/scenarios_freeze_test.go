@@ -58,7 +58,7 @@ func TestFreeze(t *testing.T) {
 		left := len(f.owned("go-1"))
 		f.signal("go-1", syscall.SIGCONT)
 		f.phase("go-1, leading, frozen for %v: then %q leads, go-1 owns %d", d, then, left)
-		// Its lock is Go's own, also with defaults; how soon a Java worker looks is not.
+		// With defaults, too, its lock lasts 30 s; but a Java worker looks rarely then.
 		switch {
 		case d < 30*time.Second:
 			assert.Equal(t, "go-1", then, "the lock lasts 30 s")
@@ -74,7 +74,9 @@ func TestFreeze(t *testing.T) {
 		f.loads.set(80, f.live()...)
 		f.loads.set(10, "go-1")
 		f.until(90*time.Second, "go-1 delivers again under "+f.leader(), f.has("go-1"))
-		assert.Equal(t, then, f.leader(), "who led when go-1 went on leads still")
+		if then != "go-1" || d < 30*time.Second {
+			assert.Equal(t, then, f.leader(), "who led when go-1 went on leads still")
+		}
 	}
 	f.finish()
 }
