@@ -38,6 +38,14 @@ func side(worker string) string {
 	return s
 }
 
+func short(key string) string {
+	return strings.TrimLeft(strings.TrimPrefix(key, "shardId-"), "0") + "."
+}
+
+// notable is how long something must take to be held against a bound; the least
+// bound is longer.
+const notable = 2 * time.Second
+
 // verdict is what became of a stream's records.
 type verdict struct {
 	put      int
@@ -46,11 +54,11 @@ type verdict struct {
 	byWorker map[string]int
 	repeated map[string]int // later ones, by side
 	faults   []string
-	// gap is the longest time from a record's arrival to its first delivery, those
-	// that arrived before the very first delivery left aside: a Java worker takes
-	// more than a minute to begin on a fresh application.
-	gap   time.Duration
-	gapOf string // its shard and, if known, when
+	// unread holds the times from a record's arrival to its first delivery that are
+	// longer than notable. Records that arrived before the very first delivery are
+	// left aside: a Java worker takes more than a minute to begin on a fresh
+	// application.
+	unread []span
 	// across counts the shards that began on one side after a parent had ended
 	// on another, or the same: "java→go".
 	across map[string]int
@@ -130,8 +138,8 @@ func judge(shards []kcltest.StoredShard, events []event, since time.Time) verdic
 					v.faults = append(v.faults, fmt.Sprintf("%s of %s is delivered before its parent %s is done", r.SequenceNumber, s.ID, p))
 				}
 			}
-			if g := time.UnixMilli(m.ms).Sub(r.Arrived); g > v.gap && r.Arrived.After(opened) {
-				v.gap, v.gapOf = g, s.ID+" at "+r.Arrived.Format("15:04:05")
+			if at := time.UnixMilli(m.ms); at.Sub(r.Arrived) > notable && r.Arrived.After(opened) {
+				v.unread = append(v.unread, span{s.ID, r.Arrived, at, events[m.at].Worker})
 			}
 		}
 	}
@@ -158,8 +166,13 @@ func TestJudge(t *testing.T) {
 	assert.Empty(t, v.missing)
 	assert.Equal(t, map[string]int{"java": 2, "go": 1}, v.bySide)
 	assert.Equal(t, map[string]int{"go": 1}, v.repeated)
-	assert.Equal(t, 2*time.Second, v.gap)
+	assert.Empty(t, v.unread, "two seconds are nothing")
 	assert.Equal(t, map[string]int{"java→go": 1}, v.across)
+
+	v = judge(shards, []event{e(3001, "go-1", "c", "20"), e(990, "java-1", "p", "8"), e(5000, "java-1", "p", "11"), e(9000, "go-1", "c", "20")}, at)
+	assert.Equal(t, []span{{"p", at, time.UnixMilli(5000), "java-1"}, {"c", at, time.UnixMilli(3001), "go-1"}}, v.unread)
+	v = judge(shards, []event{e(4000, "java-1", "p", "8"), e(7000, "java-1", "p", "11"), e(9000, "go-1", "c", "20")}, at)
+	assert.Empty(t, v.unread, "all arrived before the first delivery")
 
 	assert.Equal(t, []string{"c 20"}, judge(shards, []event{e(1, "go-1", "p", "8"), e(2, "go-1", "p", "11")}, at).missing)
 	assert.Len(t, judge(shards, []event{e(1, "go-1", "p", "11"), e(2, "java-1", "p", "8")}, at).faults, 1, "out of order")

@@ -18,9 +18,17 @@
 // read, by type and required attribute; a checkpoint is written by the lease's
 // owner alone; a lock passes on only when it was freed or has outlived its
 // duration; leases are assigned by the lock's owner, or by the owner that hands
-// one over; no lease of a shard that is not read to its end goes without a sign
-// of life of an owner for longer than a bound.
+// one over; an assignment of a Go leader to a Java worker is not taken back before
+// that one could have renewed it.
 //
-// The logs: a warning or an error in a Java worker's log that is not in a short
-// list (harmless, in javalog_test.go) fails the scenario.
+// Pauses: how long a shard's records wait to be read, and how long a lease shows
+// no sign of life of an owner, is held against a bound (law, in gap_test.go) made
+// of what was done to workers in that time and of the times of the side that
+// leads: failover time, its assignment runs, the look for own leases, the lock's
+// duration. The longest pause for each thing done stands beside its bound in the
+// summary.
+//
+// The logs: a line in a worker's log that is a warning, an error, or in a Go
+// worker's nothing that a healthy one writes, and that is not in a short list
+// (harmless, in logs_test.go), fails the scenario.
 package interop

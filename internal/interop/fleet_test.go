@@ -44,10 +44,6 @@ var (
 	logs     = flag.String("logs", "", "directory for the workers' logs; default a new one, deleted after a success")
 )
 
-// times are the settings in milliseconds that both sides are started with, 0 for
-// each side's default.
-type times struct{ failover, lock, beat, assign, report int64 }
-
 func (t times) args() []string {
 	var args []string
 	for name, ms := range map[string]int64{
@@ -100,9 +96,8 @@ type worker struct {
 func newFleet(t *testing.T, shards int, options ...kcltest.Options) *fleet {
 	f := &fleet{T: t, loads: &loads{percent: map[string]float64{}}, workers: map[string]*worker{}, start: time.Now(), started: time.Now(), slow: 1}
 	f.times = times{failover: 10_000, lock: 15_000, beat: 4_000, assign: 4_000, report: 5_000}
-	bound := 80 * time.Second
 	if *defaults {
-		f.times, f.slow, bound = times{}, 4, 5*time.Minute
+		f.times, f.slow = times{}, 4
 	}
 	f.dir = *logs
 	if f.dir == "" {
@@ -117,7 +112,7 @@ func newFleet(t *testing.T, shards int, options ...kcltest.Options) *fleet {
 	}
 	f.dir = filepath.Join(f.dir, t.Name())
 	require.NoError(t, os.MkdirAll(f.dir, 0o755))
-	f.watch = newWatch(bound, f.say)
+	f.watch = newWatch(f.say)
 	var o kcltest.Options
 	if len(options) > 0 {
 		o = options[0]
@@ -271,6 +266,16 @@ func (f *fleet) signal(name string, s syscall.Signal) *worker {
 	if s == syscall.SIGKILL || s == syscall.SIGTERM {
 		w.asked = true
 	}
+	switch s {
+	case syscall.SIGKILL:
+		f.upset("killed", name)
+	case syscall.SIGTERM:
+		f.upset("stopped", name)
+	case syscall.SIGSTOP:
+		f.upset("frozen", name)
+	case syscall.SIGCONT:
+		f.over(name)
+	}
 	f.say("%s gets %v", name, s)
 	require.NoError(f, w.cmd.Process.Signal(s))
 	return w
@@ -299,6 +304,7 @@ func (f *fleet) stop(names ...string) {
 			_ = w.cmd.Process.Kill()
 			<-w.done
 		}
+		f.over(w.name)
 		if side(w.name) == "go" && w.cmd.ProcessState.ExitCode() != 0 {
 			f.Errorf("%s ends with %v; see %s", w.name, w.cmd.ProcessState, w.log)
 		}
@@ -428,16 +434,23 @@ func (f *fleet) conclude(since time.Time) {
 	f.emu.Lock()
 	defer f.emu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(f.workers)) {
-		if side(name) == "java" {
-			for _, line := range complaints(string(must(os.ReadFile(f.workers[name].log)))) {
-				f.Errorf("%s logs: %s", name, line)
-			}
+		for _, line := range complaints(side(name), string(must(os.ReadFile(f.workers[name].log)))) {
+			f.Errorf("%s logs: %s", name, line)
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.silence > f.bound {
-		f.Errorf("lease %s was without an owner for %v", f.silent, f.silence)
+	l := law{times: f.times, reigns: f.reigns, absence: f.absence}
+	for _, u := range f.upsets {
+		l.upsets = append(l.upsets, *u)
+	}
+	unread, breaches := l.findings(v.unread)
+	for _, x := range breaches {
+		f.Errorf("unread for %v", x)
+	}
+	silent, breaches := l.findings(f.silences)
+	for _, x := range breaches {
+		f.Errorf("without an owner for %v", x)
 	}
 	for _, x := range append(v.faults, f.faults...) {
 		f.Error(x)
@@ -445,11 +458,11 @@ func (f *fleet) conclude(since time.Time) {
 	for _, m := range v.missing {
 		f.Errorf("not processed: %s", m)
 	}
-	f.summary(v)
+	f.summary(v, unread, silent)
 }
 
 // summary prints the scenario's table. The caller holds emu and mu.
-func (f *fleet) summary(v verdict) {
+func (f *fleet) summary(v verdict, unread, silent []finding) {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
@@ -479,8 +492,12 @@ func (f *fleet) summary(v verdict) {
 		row("shards with parent → child", "%s: %d", d, v.across[d])
 	}
 	row("leaders", "%s", strings.Join(f.leaders, ", "))
-	row("longest gap", "%.1f s, shard %s", v.gap.Seconds(), v.gapOf)
-	row("longest without owner", "%.1f s, lease %s", f.silence.Seconds(), f.silent)
+	for _, x := range unread {
+		row("unread", "%v", x)
+	}
+	for _, x := range silent[:min(3, len(silent))] {
+		row("without an owner", "%v", x)
+	}
 	if f.late > 0 {
 		row("late assignments", "%d", f.late)
 	}

@@ -4,6 +4,7 @@ package interop
 
 import (
 	"flag"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -11,43 +12,123 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/go-kcl/kcl/kcltest"
 )
 
-// TestFreeze freezes a Go leader for less than its lock lasts, and for longer,
-// among Java workers that want to lead.
+// TestFreeze freezes a Go leader, with the short lock that is its default, among
+// Java workers that want to lead: for less than the lock lasts, for longer, and
+// until its leases are gone, too. The Java workers are new each time and slow to
+// take up what the leader gives them.
 func TestFreeze(t *testing.T) {
 	f := newFleet(t, 4)
+	var eager []string
 	if !*defaults {
-		f.times.lock, f.times.beat = 30_000, 10_000 // Go's default
+		f.times.lock, f.times.beat = 30_000, 10_000  // Go's default
+		eager = []string{"--lock-heartbeat-ms=3000"} // who looks more often takes the lock within 38 s
 	}
-	f.bound = 120 * time.Second * time.Duration(f.slow) // the freeze, the lock, and what an assignment takes
-	f.excused["go-1"] = true
 	f.produce(12)
 	f.run("go-1")
 	f.until(30*time.Second, "go-1 leads a fresh application and delivers", func() bool { return f.leader() == "go-1" && f.delivered("go-1") > 0 })
-	f.loads.set(70, "go-1")
-	for _, name := range []string{"java-1", "java-2"} {
-		f.loads.set(20, name)
-		f.run(name)
-		f.until(120*time.Second, name+" joins, and delivers", f.has(name))
-	}
-	// In 20 s nobody takes the lock, in 45 s Java does, in 75 s it takes the leases, too.
+	n := 0
 	for _, d := range []time.Duration{20 * time.Second, 45 * time.Second, 75 * time.Second} {
-		f.until(60*time.Second, "go-1 owns a lease, and all is delivered", func() bool {
-			return len(f.owned("go-1")) > 0 && f.behind() < 3*time.Second
+		if n > 0 {
+			f.stop(f.javas()...)
+			f.until(90*time.Second, "the Java workers stopped: go-1 leads and has all", func() bool { return f.leader() == "go-1" && len(f.owned("go-1")) == 4 })
+		}
+		f.loads.set(70, "go-1")
+		for i := range 2 {
+			n++
+			name := "java-" + strconv.Itoa(n)
+			f.loads.set(20, name)
+			f.run(name, eager...)
+			if i == 0 {
+				f.sluggish(name)
+			}
+			f.until(120*time.Second, name+" joins, and delivers", f.has(name))
+		}
+		f.until(60*time.Second, "go-1 owns a lease and leads, all is delivered", func() bool {
+			return f.leader() == "go-1" && len(f.owned("go-1")) > 0 && f.behind() < 3*time.Second
 		})
-		leader := f.leader()
+		before := len(f.reigned())
 		f.signal("go-1", syscall.SIGSTOP)
 		time.Sleep(d)
+		then := f.leader()
+		left := len(f.owned("go-1"))
 		f.signal("go-1", syscall.SIGCONT)
-		f.phase("go-1, while %s led, frozen for %v; now %q leads", leader, d, f.leader())
+		f.phase("go-1, leading, frozen for %v: then %q leads, go-1 owns %d", d, then, left)
+		// With defaults, too, its lock lasts 30 s; but a Java worker looks rarely then.
+		switch {
+		case d < 30*time.Second:
+			assert.Equal(t, "go-1", then, "the lock lasts 30 s")
+			assert.Len(t, f.reigned(), before, "nobody else has led")
+		case !*defaults:
+			assert.Equal(t, "java", side(then), "the lock was outlived")
+			if d > 60*time.Second {
+				assert.Zero(t, left, "leases of a frozen worker")
+			}
+		}
 		f.until(90*time.Second, "every lease is owned, somebody leads", func() bool { return f.leader() != "" && f.attended() })
+		// It obeys whoever leads.
 		f.loads.set(80, f.live()...)
 		f.loads.set(10, "go-1")
-		f.until(90*time.Second, "go-1 delivers again", f.has("go-1"))
+		f.until(90*time.Second, "go-1 delivers again under "+f.leader(), f.has("go-1"))
+		if then != "go-1" || d < 30*time.Second {
+			assert.Equal(t, then, f.leader(), "who led when go-1 went on leads still")
+		}
 	}
 	f.finish()
+}
+
+// sluggish freezes a worker once it is given a lease, for longer than a lease
+// lasts: a Go leader, knowing how late Java workers renew, leaves it to the worker.
+func (f *fleet) sluggish(name string) {
+	f.Helper()
+	var key string
+	f.until(90*time.Second, name+" is given a lease by "+f.leader(), func() bool {
+		keys := f.given(name)
+		if len(keys) > 0 {
+			key = keys[0]
+		}
+		return key != ""
+	})
+	f.signal(name, syscall.SIGSTOP)
+	time.Sleep(f.times.failoverTime() + 4*time.Second)
+	owner := f.attr(key, "leaseOwner")
+	f.signal(name, syscall.SIGCONT)
+	assert.Equal(f, name, owner, "%s, given away and not yet renewed", key)
+	f.phase("%s froze as it was given %s, and has it still", name, short(key))
+}
+
+// javas returns the live Java workers.
+func (f *fleet) javas() (names []string) {
+	for _, name := range f.live() {
+		if side(name) == "java" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// given returns the leases that were given to the worker and that it has not
+// written yet.
+func (w *watch) given(worker string) (keys []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(w.coming)) {
+		if w.coming[key] == worker {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// reigned returns who has led, in order.
+func (w *watch) reigned() []reign {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.reigns)
 }
 
 var minutes = flag.Int("minutes", 10, "how long TestHundred kills workers")

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -73,6 +74,38 @@ func TestWatch(t *testing.T) {
 	finds("")
 	assert.Equal(t, "java-1", f.leader())
 	assert.Equal(t, []string{"shardId-000000000000"}, f.owned("java-1"))
+
+	// A pause is noted, and what was done to whom.
+	const key = "shardId-000000000000"
+	f.attend(true)
+	f.mu.Lock()
+	f.beats[key] = f.beats[key].Add(-10 * time.Second)
+	f.mu.Unlock()
+	put("java-1", lease("java-1", "20", 2))
+	require.Len(t, f.silences, 1)
+	assert.Equal(t, "java-1", f.silences[0].by)
+	assert.InDelta(t, 10, f.silences[0].lasts().Seconds(), 1)
+	assert.False(t, f.absence[0].to.Equal(never), "an owner has written")
+	put("java-1", lease("java-2", "20", 2))
+	finds("")
+	assert.Equal(t, []string{key}, f.given("java-2"))
+	f.upset("killed", "java-1")
+	f.upset("killed", "java-2")
+	f.upset("killed", "java-3")
+	assert.Equal(t, time.Minute, f.upsets[0].lock, "it led")
+	assert.Empty(t, f.upsets[0].moving)
+	assert.Zero(t, f.upsets[1].lock)
+	assert.Equal(t, []string{key}, f.upsets[1].moving, "given to it, and not taken up")
+	put("java-1", lease("java-3", "20", 2))
+	assert.Equal(t, []string{key}, f.upsets[2].moving, "given to it after it had gone")
+	put("java-1", lease("java-1", "20", 2))
+	put("java-1", lease("java-1", "20", 2))
+	assert.Empty(t, f.given("java-1"), "taken up")
+	f.attend(false)
+	assert.Len(t, f.absence, 2)
+	f.attend(true)
+	assert.False(t, f.absence[1].to.Equal(never))
+	finds("")
 
 	put("go-1", lock("go-1", "60000"))
 	finds("go-1 takes the lock from java-1")

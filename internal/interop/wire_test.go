@@ -32,7 +32,6 @@ const lockKey = "Leader"
 type watch struct {
 	eyes   *dynamodb.Client // reads the table unseen
 	leases *lease.Store
-	bound  time.Duration // how long a lease may be without an owner's sign of life
 	tell   func(string, ...any)
 
 	mu sync.Mutex
@@ -45,15 +44,16 @@ type watch struct {
 	moves      []move
 	assigned   map[string]int // by the side that leads: leases given to whom, "java→go"
 	faults     []string
-	silence    time.Duration // the longest that a lease was without an owner's sign of life
-	silent     string
+	silences   []span // in which a lease was without an owner's sign of life
+	upsets     []*upset
+	reigns     []reign
+	absence    []span             // when nobody was there to own leases; before anybody did, too
+	coming     map[string]string  // by lease: the worker that it was given to and that has not written it yet
 	units      map[string]float64 // by side and kind
 	late       int                // assignments by one that had the lock and has lost it
-	excused    map[string]bool    // workers that were frozen, whose late writes are counted only
 	attendance bool               // somebody is there to own leases
-	since      time.Time          // from when
 	begun      bool               // an owner has written a lease
-	given      map[string]gift    // by lease
+	gifts      map[string]gift    // by lease
 	held       map[string]float64 // seconds that leases were owned, by side
 }
 
@@ -67,6 +67,10 @@ type gift struct {
 // since it was assigned, to its owner: a Java worker renews late.
 const patience = 20 * time.Second
 
+// inFlight is how long after it was thawed the calls of a worker may still land
+// that it was frozen in.
+const inFlight = time.Second
+
 // move is a change of a lease's actual owner.
 type move struct {
 	lease, from, to string
@@ -74,11 +78,12 @@ type move struct {
 	at              time.Time
 }
 
-func newWatch(bound time.Duration, tell func(string, ...any)) *watch {
+func newWatch(tell func(string, ...any)) *watch {
 	return &watch{
-		bound: bound, tell: tell, items: map[string]item{}, beats: map[string]time.Time{}, owners: map[string]string{},
-		assigned: map[string]int{}, units: map[string]float64{}, excused: map[string]bool{},
-		given: map[string]gift{}, held: map[string]float64{},
+		tell: tell, items: map[string]item{}, beats: map[string]time.Time{}, owners: map[string]string{},
+		assigned: map[string]int{}, units: map[string]float64{},
+		coming: map[string]string{}, absence: []span{{to: never}},
+		gifts: map[string]gift{}, held: map[string]float64{},
 	}
 }
 
@@ -87,6 +92,8 @@ func (w *watch) look(a *kcltest.AWS) {
 	w.leases = lease.NewStore(lease.StoreConfig{Client: w.eyes, Table: app})
 	a.Intercept(w.intercept)
 }
+
+var never = time.Unix(1<<40, 0)
 
 type bodyKey struct{}
 
@@ -245,6 +252,7 @@ func (w *watch) lock(client string, was, is item) {
 		fallthrough
 	case was == nil:
 		w.leaders = append(w.leaders, client)
+		w.reigns = append(w.reigns, reign{client, now})
 		w.tell("%s leads", client)
 	}
 	w.locked = now
@@ -270,7 +278,7 @@ func (w *watch) lease(client, key string, was, is item) {
 		if !ended(was) {
 			w.faultLocked("%s deletes %s at %s", client, key, text(was["checkpoint"]))
 		}
-		w.hush(key, now, was)
+		w.hush(key, now, was, client)
 		delete(w.beats, key)
 		return
 	}
@@ -290,22 +298,28 @@ func (w *watch) lease(client, key string, was, is item) {
 		}
 	}
 	if next := text(is["leaseOwner"]); next != "" && next != text(was["leaseOwner"]) {
+		w.coming[key] = next
+		for _, u := range w.upsets { // it has just gone, and the leader does not know
+			if u.worker == next && (u.how != "frozen" || u.end.IsZero()) {
+				u.moving = append(u.moving, key)
+			}
+		}
 		holder := text(w.items[lockKey]["ownerName"])
-		g := w.given[key]
-		delete(w.given, key)
+		g := w.gifts[key]
+		delete(w.gifts, key)
 		// A hand-off asks the owner, and takes nothing.
 		if g.to != "" && side(g.to) == "java" && side(client) == "go" && is["checkpointOwner"] == nil && now.Sub(g.at) < patience {
 			w.faultLocked("%s takes %s from %s, which had it for %v", client, key, g.to, now.Sub(g.at))
 		}
 		if holder == client && side(client) == "go" {
-			w.given[key] = gift{next, now}
+			w.gifts[key] = gift{next, now}
 		}
 		switch {
 		case holder == client:
 			w.assigned[side(client)+": "+side(text(was["leaseOwner"]))+"→"+side(next)]++
 		case next == client && text(was["leaseOwner"]) == "":
 			w.assigned[side(client)+" itself: →"+side(next)]++ // a child of a shard that it has ended
-		case w.excused[client]:
+		case w.thawed(client, now):
 			w.late++
 			w.tell("%s, which does not lead, gives %s to %s", client, key, next)
 		default:
@@ -321,32 +335,64 @@ func (w *watch) lease(client, key string, was, is item) {
 	}
 	if actual(was) == client { // not who gives a lease to itself
 		if !w.begun {
-			w.begun, w.since = true, now // how long a fresh application takes is no matter of ours
+			w.begun, w.absence[0].to = true, now // how long a fresh application takes is no matter of ours
 		}
-		w.hush(key, now, was)
+		w.hush(key, now, was, client)
 		w.beats[key] = now
 		if text(is["leaseOwner"]) == client {
-			delete(w.given, key)
+			delete(w.gifts, key)
+			delete(w.coming, key)
 		}
 	}
 }
 
-func short(key string) string {
-	return strings.TrimLeft(strings.TrimPrefix(key, "shardId-"), "0") + "."
+// thawed reports whether the worker has just been frozen, so that writes may land
+// that it had on the way. The caller holds mu.
+func (w *watch) thawed(worker string, now time.Time) bool {
+	for _, u := range w.upsets {
+		if u.worker == worker && u.how == "frozen" && now.Sub(u.end) < inFlight {
+			return true
+		}
+	}
+	return false
 }
 
-// hush notes for how long a lease has had no owner's sign of life. The caller
-// holds mu.
-func (w *watch) hush(key string, now time.Time, it item) {
-	from, ok := w.beats[key]
-	if !ok || ended(it) || !w.attendance {
-		return
+// upset notes what is done to a worker.
+func (w *watch) upset(how, worker string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	u := &upset{how: how, worker: worker, at: time.Now()}
+	if how == "killed" {
+		u.end = u.at
 	}
-	if from.Before(w.since) {
-		from = w.since
+	if lock := w.items[lockKey]; text(lock["ownerName"]) == worker {
+		u.lock = time.Duration(number(lock["leaseDuration"])) * time.Millisecond
 	}
-	if d := now.Sub(from); d > w.silence {
-		w.silence, w.silent = d, short(key)+" until "+now.Format("15:04:05")
+	for key, it := range w.items {
+		if w.coming[key] == worker || text(it["checkpointOwner"]) == worker {
+			u.moving = append(u.moving, key)
+		}
+	}
+	w.upsets = append(w.upsets, u)
+}
+
+// over notes that the last thing done to the worker has its end.
+func (w *watch) over(worker string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, u := range slices.Backward(w.upsets) {
+		if u.worker == worker {
+			u.end = time.Now()
+			return
+		}
+	}
+}
+
+// hush notes for how long a lease has had no owner's sign of life, which by now
+// gives. The caller holds mu.
+func (w *watch) hush(key string, now time.Time, it item, by string) {
+	if from, ok := w.beats[key]; ok && !ended(it) && now.Sub(from) > notable {
+		w.silences = append(w.silences, span{key, from, now, by})
 	}
 }
 
@@ -354,13 +400,14 @@ func (w *watch) hush(key string, now time.Time, it item) {
 func (w *watch) attend(yes bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if yes && !w.attendance {
-		w.since = time.Now()
-	}
-	if !yes {
+	switch now := time.Now(); {
+	case yes && !w.attendance && w.begun:
+		w.absence[len(w.absence)-1].to = now
+	case !yes && w.attendance && w.begun:
 		for key := range w.beats {
-			w.hush(key, time.Now(), w.items[key])
+			w.hush(key, now, w.items[key], "")
 		}
+		w.absence = append(w.absence, span{from: now, to: never})
 	}
 	w.attendance = yes
 }
