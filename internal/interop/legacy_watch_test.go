@@ -4,16 +4,22 @@ package interop
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl/coordinator"
 	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/kcltest"
 	"github.com/go-kcl/kcl/workermetrics"
 )
 
@@ -35,7 +41,6 @@ type legacy struct {
 	phases      map[string]phase
 	report      time.Duration // how often workers report
 	path        []string      // statuses the migration's item has had
-	settled     time.Time     // when it became COMPLETE
 }
 
 func newLegacy(report time.Duration) *legacy {
@@ -50,10 +55,10 @@ func (l *legacy) status() string {
 	return ""
 }
 
-// holder is who has the lock. The caller holds mu.
+// holder is who has the lock that counts. The caller holds mu.
 func (w *watch) holder() string {
 	owner := text(w.items[lockKey]["ownerName"])
-	if owner == "" && w.legacy != nil {
+	if owner == "" && w.legacy != nil && w.legacy.status() != "COMPLETE" {
 		owner = text(w.legacy.coordinator[lockKey]["ownerName"])
 	}
 	return owner
@@ -211,7 +216,6 @@ func (w *watch) step(client string, was, is item) {
 		}
 	}
 	if before(is) == "COMPLETE" {
-		l.settled = now
 		twin := w.see(app, "leaseKey", stateKey)
 		if twin == nil || !slices.Equal(steps(is), steps(twin)) {
 			fault("the lease table says %v, not %v", twin, is)
@@ -310,4 +314,109 @@ func (f *fleet) reporting(workers ...string) bool {
 		}
 	}
 	return true
+}
+
+// The watch finds what must not be written while the tables change. No Java is
+// needed for that.
+func TestWatchMigration(t *testing.T) {
+	f := newFleet(t, 1, kcltest.Options{Delays: kcltest.NoDelays})
+	f.tell = func(string, ...any) {} // its findings are wanted
+	l := newLegacy(5 * time.Second)
+	f.mu.Lock()
+	f.legacy = l
+	maps.Copy(l.phases, map[string]phase{"java-1": before35, "go-2": phase1, "go-3": phase2})
+	f.mu.Unlock()
+	client := func(name string) *dynamodb.Client {
+		return dynamodb.New(dynamodb.Options{
+			Region: "us-east-1", BaseEndpoint: aws.String(f.endpoint),
+			Credentials: credentials.NewStaticCredentialsProvider(name, "secret", ""),
+		})
+	}
+	table := func(by, ending, key string) {
+		_, err := client(by).CreateTable(t.Context(), &dynamodb.CreateTableInput{
+			TableName: aws.String(app + ending), BillingMode: types.BillingModePayPerRequest,
+			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(key), KeyType: types.KeyTypeHash}},
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(key), AttributeType: types.ScalarAttributeTypeS}},
+		})
+		require.NoError(t, err)
+	}
+	finds := func(want string) {
+		t.Helper()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if want == "" {
+			require.Empty(t, f.faults)
+			return
+		}
+		require.NotEmpty(t, f.faults, want)
+		assert.Contains(t, strings.Join(f.faults, "\n"), want)
+		f.faults = nil
+	}
+	table("java-1", "", "leaseKey")
+	table("java-1", coordinatorTable, "key")
+	finds("")
+	table("go-2", metricsTable, "wid")
+	finds("go-2, of phase 1, makes table")
+
+	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	put := func(by, ending string, it item) {
+		t.Helper()
+		_, err := client(by).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(app + ending), Item: it})
+		require.NoError(t, err)
+	}
+	lock := func(owner string) item {
+		return item{"key": s("Leader"), "entityType": s("LEADER"), "ownerName": s(owner), "leaseDuration": s("60000"), "recordVersionNumber": s("v")}
+	}
+	state := func(by, now string, history ...string) item {
+		change := func(status string) item {
+			return item{"tm": s(statusPrefix + status), "mb": s(by), "mts": decimal(time.Now().UnixMilli() / 1e4 * 1e4)}
+		}
+		it := change(now)
+		it["key"], it["entityType"] = s(stateKey), s("TABLE_MIGRATION")
+		h := &types.AttributeValueMemberL{}
+		for _, status := range history {
+			h.Value = append(h.Value, &types.AttributeValueMemberM{Value: change(status)})
+		}
+		it["h"] = h
+		return it
+	}
+	record := func(key, worker string, ago time.Duration) item {
+		lut := decimal(time.Now().Add(-ago).Unix())
+		return item{key: s(worker), "entityType": s("WORKER_METRIC_STATS"), "lut": lut, "slu": lut, "sup": decimal(1),
+			"sts": &types.AttributeValueMemberM{}, "opr": &types.AttributeValueMemberM{}}
+	}
+
+	put("go-2", coordinatorTable, lock("go-2"))
+	put("go-2", metricsTable, record("wid", "go-2", 0))
+	put("go-3", "", record("leaseKey", "go-3", 0))
+	finds("")
+	assert.Equal(t, "go-2", f.leader())
+	put("go-2", "", record("leaseKey", "go-2", 0))
+	finds("go-2, of phase 1")
+	put("go-3", metricsTable, record("wid", "go-3", 0))
+	finds("go-3, of phase 2")
+	untagged := lock("go-2")
+	delete(untagged, "entityType")
+	put("go-2", coordinatorTable, untagged)
+	finds("PutItem of Leader in shop-CoordinatorState")
+
+	put("go-3", coordinatorTable, state("go-3", "INIT", "INIT"))
+	finds(`"go-2" has the lock`)
+	put("go-2", coordinatorTable, state("go-2", "COMPLETE", "INIT"))
+	finds("INIT becomes COMPLETE")
+	put("go-2", coordinatorTable, state("go-2", "PENDING", "DEPLOYED"))
+	finds("has reported to the legacy table")
+	put("java-1", coordinatorTable, item{"key": s(clientKey), "cv": s("CLIENT_VERSION_3X"), "mb": s("java-1"), "mts": decimal(1)})
+	finds("")
+	put("go-2", coordinatorTable, state("go-2", "COMPLETE", "PENDING"))
+	finds("Migration3.0 is left in the legacy table")
+
+	_, err := client("go-3").TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+		{ConditionCheck: &types.ConditionCheck{TableName: aws.String(app + coordinatorTable), Key: item{"key": s("Leader")}, ConditionExpression: aws.String("attribute_exists(ownerName)")}},
+		{Put: &types.Put{TableName: aws.String(app), Item: item{"leaseKey": s(clientKey), "cv": s("CLIENT_VERSION_3X")}}},
+	}})
+	require.NoError(t, err)
+	finds("Migration3.0")
+	put("go-3", "", item{"leaseKey": s(lockKey), "ownerName": s("go-3"), "leaseDuration": s("60000"), "recordVersionNumber": s("v")})
+	finds("go-3")
 }
