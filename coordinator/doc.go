@@ -1,7 +1,7 @@
 // Package coordinator stores what a fleet shares besides its leases: the items
 // of the lease table that say how far an application's migrations are. It also
 // decides, from them, whether this version may serve the application at all
-// ([Store.Start]).
+// ([Routed.Start]).
 //
 // # Items
 //

@@ -25,7 +25,6 @@ func TestRequestsAreJavas(t *testing.T) {
 		scenario string
 		line     int
 	}{
-		{"describe", "", "client-version-phase-1-3.5", 2},
 		{"get", "", "client-version-phase-1-3.5", 3},
 		{"create", "CLIENT_VERSION_UPGRADE_FROM_2X", "client-version-phase-2-3.5", 4},
 		{"create", "CLIENT_VERSION_3X", "fresh-3.5-multi-stream", 6},
@@ -44,8 +43,6 @@ func TestRequestsAreJavas(t *testing.T) {
 				s := NewStore(StoreConfig{Client: client, Table: in.TableName})
 				var err error
 				switch ctx := context.Background(); j.act {
-				case "describe":
-					_, err = s.legacyTableExists(ctx, in.TableName)
 				case "get":
 					_, _, err = s.ClientVersion(ctx)
 				case "create":

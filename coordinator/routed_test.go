@@ -293,3 +293,25 @@ func TestTableMigrationOfOtherItems(t *testing.T) {
 	_, err := TableMigrationOf(d)
 	assert.NoError(t, err)
 }
+
+// An application of KCL 3.0 to 3.4 has its mark in the legacy table, and one
+// without a mark is marked where the worker writes.
+func TestRoutedStart(t *testing.T) {
+	for _, tc := range []struct {
+		started TableStatus
+		legacy  bool
+	}{{TableStatusInit, true}, {TableStatusDeployed, true}, {TableStatusPending, false}, {TableStatusComplete, false}} {
+		inBoth(t, tc.started, func(t *testing.T, r *routes) {
+			require.NoError(t, r.Start(t.Context(), "go"))
+			assert.Equal(t, tc.legacy, r.legacy.Item(ClientVersionKey) != nil, "%s", tc.started)
+			assert.Equal(t, !tc.legacy, r.Item(ClientVersionKey) != nil, "%s", tc.started)
+		})
+	}
+	inBoth(t, TableStatusPending, func(t *testing.T, r *routes) {
+		r.legacy.Put(FreshClientVersion(ClientVersion3X, "java", t0).Item().Encode(LegacyKey))
+		require.NoError(t, r.Start(t.Context(), "go"))
+		assert.Nil(t, r.Item(ClientVersionKey), "marked already")
+		r.legacy.Put(FreshClientVersion(ClientVersion2X, "java", t0).Item().Encode(LegacyKey))
+		require.ErrorIs(t, r.Start(t.Context(), "go"), ErrRefused)
+	})
+}

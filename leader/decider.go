@@ -6,6 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/uuid"
+
 	"github.com/go-kcl/kcl/metrics"
 )
 
@@ -28,7 +31,6 @@ const (
 // does not. All methods are safe for concurrent use.
 type Decider struct {
 	cfg     Config
-	table   table
 	log     *slog.Logger
 	metrics metrics.Scope
 
@@ -43,10 +45,18 @@ type Decider struct {
 	term      Term
 	endTerm   context.CancelFunc
 	resigning *resignation // not yet taken up by Run
+	moving    *place       // likewise
+	at        string       // the table of the lock that it contends for, or is about to
 	seen      Sighting
 	looked    bool          // at least once
 	lookErr   error         // of the last look
 	changed   chan struct{} // closed, and replaced, by signal
+}
+
+// place is where a lock is, and what this worker wrote there already.
+type place struct {
+	table
+	claim string // the version of its claim there; "" if there is none
 }
 
 // resignation asks Run to free the lock.
@@ -64,7 +74,7 @@ func New(c Config) (*Decider, error) {
 	}
 	return &Decider{
 		cfg:     c,
-		table:   table{client: c.Client, name: c.Table, keyAttribute: c.KeyAttribute},
+		at:      c.Table,
 		log:     c.Logger.With("worker", c.Worker),
 		metrics: metrics.Scope{Recorder: c.Metrics, Operation: Operation},
 		kick:    make(chan struct{}, 1),
@@ -169,6 +179,49 @@ func (d *Decider) Resign(ctx context.Context, t Term) error {
 	}
 }
 
+// Claim returns the content of a lock that this worker would take anew, for
+// somebody who writes it into another table in a transaction of its own; key and
+// kind are not in it. [Decider.Move] is then told of it.
+func (d *Decider) Claim() map[string]types.AttributeValue {
+	return lock{owner: d.cfg.Worker, version: uuid.NewString(), duration: d.cfg.Duration}.content()
+}
+
+// Move makes this worker contend for the lock of another table from now on: its
+// term is over at once, and its present lock is freed. claim, of
+// [Decider.Claim], is what it may have written there; if that is still so, it
+// leads again as soon as it has renewed it. Nil means none. Move does not wait. It
+// does nothing if the lock is in that table already.
+func (d *Decider) Move(table, keyAttribute string, claim map[string]types.AttributeValue) {
+	to := &place{table: d.place(table, keyAttribute)}
+	if s, ok := claim[attrVersion].(*types.AttributeValueMemberS); ok {
+		to.claim = s.Value
+	}
+	d.mu.Lock()
+	if d.at == table {
+		d.mu.Unlock()
+		return
+	}
+	d.at, d.moving = table, to
+	number := d.term.Number
+	d.mu.Unlock()
+	d.end(number, "the lock is kept in another table from now on", nil)
+	d.wake()
+}
+
+// place is the lock's item in a table.
+func (d *Decider) place(name, keyAttribute string) table {
+	return table{client: d.cfg.Client, name: name, keyAttribute: keyAttribute}
+}
+
+// takeMove returns what [Decider.Move] left to Run, once.
+func (d *Decider) takeMove() *place {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	to := d.moving
+	d.moving = nil
+	return to
+}
+
 // wake makes Run look at its term now.
 func (d *Decider) wake() {
 	select {
@@ -177,13 +230,21 @@ func (d *Decider) wake() {
 	}
 }
 
-// begin starts a term that counts from then on.
-func (d *Decider) begin(from reading) (number uint64) {
+// begin starts a term that counts from then on, by the lock of that table. It is
+// false if the lock is to be kept in another meanwhile.
+func (d *Decider) begin(from reading, table string) (number uint64, began bool) {
 	ended, end := context.WithCancel(context.Background())
 	d.mu.Lock()
+	if d.moving != nil {
+		number = d.term.Number
+		d.mu.Unlock()
+		end()
+		return number, false
+	}
 	d.leading, d.from, d.endTerm = true, from, end
 	d.term = Term{
 		Number:   d.term.Number + 1,
+		Table:    table,
 		Began:    time.Now(),
 		Until:    from.mono.Add(d.cfg.Duration),
 		Duration: d.cfg.Duration,
@@ -194,7 +255,7 @@ func (d *Decider) begin(from reading) (number uint64) {
 	d.signal()
 	d.mu.Unlock()
 	d.log.Info("leadership won", "term", number)
-	return number
+	return number, true
 }
 
 // extend moves the end of the last term. One that was resigned meanwhile stays

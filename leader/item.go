@@ -76,12 +76,16 @@ func decodeLock(item map[string]types.AttributeValue) (lock, error) {
 
 // encode returns the whole item, never marked as released.
 func (l lock) encode(keyAttribute string) map[string]types.AttributeValue {
+	item := l.content()
+	item[keyAttribute], item[entity.Attribute] = str(lockKey), entity.Leader.Attr()
+	return item
+}
+
+func (l lock) content() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{
-		keyAttribute:     str(lockKey),
-		entity.Attribute: entity.Leader.Attr(),
-		attrOwner:        str(l.owner),
-		attrDuration:     l.encodeDuration(),
-		attrVersion:      str(l.version),
+		attrOwner:    str(l.owner),
+		attrDuration: l.encodeDuration(),
+		attrVersion:  str(l.version),
 	}
 }
 

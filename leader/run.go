@@ -22,6 +22,7 @@ var errRanTwice = errors.New("leader: Run was called twice")
 // run is what belongs to Run's goroutine alone.
 type run struct {
 	*Decider
+	table     table
 	own       own
 	sighting  sighting
 	standBack time.Time // until then the lock is left to others
@@ -46,13 +47,14 @@ func (d *Decider) Run(ctx context.Context) error {
 		return errRanTwice
 	}
 	defer close(d.done)
-	r := &run{Decider: d}
+	r := &run{Decider: d, table: d.place(d.cfg.Table, d.cfg.KeyAttribute)}
 	for ctx.Err() == nil {
 		if r.contend(ctx) {
 			r.lead(ctx)
 		}
 	}
 	r.end(r.number, "stopping", nil)
+	r.move(ctx) // to where there may be a claim to free
 	err := r.free(ctx)
 	if res := r.takeResignation(); res != nil {
 		res.err = err
@@ -66,6 +68,9 @@ func (r *run) contend(ctx context.Context) (won bool) {
 	look := time.Now()
 	for {
 		r.stepDown(ctx)
+		if r.move(ctx) {
+			look = time.Now()
+		}
 		if !time.Now().Before(look) {
 			if won, look = r.look(ctx); won {
 				return true
@@ -120,7 +125,7 @@ func (r *run) act(ctx context.Context, a action, item lock) (won bool, again tim
 func (r *run) lead(ctx context.Context) {
 	beat := r.renewed().mono.Add(r.cfg.Heartbeat)
 	for {
-		if r.stepDown(ctx) {
+		if r.stepDown(ctx) || r.move(ctx) {
 			return
 		}
 		from := r.renewed()
@@ -187,6 +192,22 @@ func (r *run) stepDown(ctx context.Context) bool {
 	}
 	r.standBack = time.Now().Add(r.cfg.Duration)
 	close(res.done)
+	return true
+}
+
+// move goes over to the lock of another table if it is to. What is left of the
+// present one nobody looks at any more.
+func (r *run) move(ctx context.Context) bool {
+	to := r.takeMove()
+	if to == nil {
+		return false
+	}
+	if err := r.free(ctx); err != nil {
+		r.log.Warn("cannot free the former lock; it lapses by itself", "table", r.table.name, "err", err)
+	}
+	r.table, r.own = to.table, own{known: to.claim}
+	r.sight(lock{}, false, time.Now())
+	r.standBack, r.silent, r.malformed = time.Time{}, "", false
 	return true
 }
 

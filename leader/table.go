@@ -2,12 +2,14 @@ package leader
 
 import (
 	"context"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/go-kcl/kcl/internal/ddb"
+	pause "github.com/go-kcl/kcl/internal/wait"
 )
 
 // The conditions of the lock's writes, as Java sends them.
@@ -89,7 +91,7 @@ func (t table) take(ctx context.Context, a action, l lock, version string) (answ
 		in.ExpressionAttributeNames["#rvn"] = attrVersion
 		in.ExpressionAttributeValues = map[string]types.AttributeValue{":rvn": str(version)}
 	}
-	_, err := t.client.PutItem(ctx, in)
+	err := apart(ctx, func() error { _, err := t.client.PutItem(ctx, in); return err })
 	return answerOf(t.what("take"), err)
 }
 
@@ -99,7 +101,7 @@ func (t table) renew(ctx context.Context, l lock, known string) (answer, error) 
 	names, values := t.owned(l.owner, known)
 	names["#ld"] = attrDuration
 	values[":ld"], values[":newRvn"] = l.encodeDuration(), str(l.version)
-	_, err := t.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	in := &dynamodb.UpdateItemInput{
 		TableName:                           &t.name,
 		Key:                                 t.key(),
 		UpdateExpression:                    aws.String("SET #ld = :ld, #rvn = :newRvn"),
@@ -107,22 +109,43 @@ func (t table) renew(ctx context.Context, l lock, known string) (answer, error) 
 		ExpressionAttributeNames:            names,
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
+	}
+	err := apart(ctx, func() error { _, err := t.client.UpdateItem(ctx, in); return err })
 	return answerOf(t.what("renew"), err)
 }
 
 // free deletes the item if it still is the owner's and has the version known.
 func (t table) free(ctx context.Context, owner, known string) (freed bool, err error) {
 	names, values := t.owned(owner, known)
-	_, err = t.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+	in := &dynamodb.DeleteItemInput{
 		TableName:                 &t.name,
 		Key:                       t.key(),
 		ConditionExpression:       aws.String(ifOwned),
 		ExpressionAttributeNames:  names,
 		ExpressionAttributeValues: values,
-	})
+	}
+	err = apart(ctx, func() error { _, err := t.client.DeleteItem(ctx, in); return err })
 	ans, err := answerOf(t.what("free"), err)
 	return ans.done, err
+}
+
+const (
+	// conflictTries is how often a write is tried that meets a transaction on the
+	// lock's item, and conflictPause the pause in between.
+	conflictTries = 5
+	conflictPause = 50 * time.Millisecond
+)
+
+// apart repeats a write that met a transaction: those of the single-table
+// migration go through only while the lock is held, so they look at its item.
+// The SDK does not repeat it.
+func apart(ctx context.Context, write func() error) error {
+	for try := 1; ; try++ {
+		err := write()
+		if ddb.Code(err) != "TransactionConflictException" || try == conflictTries || !pause.For(ctx, conflictPause) {
+			return err
+		}
+	}
 }
 
 func (t table) owned(owner, version string) (map[string]string, map[string]types.AttributeValue) {

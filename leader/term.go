@@ -15,6 +15,8 @@ type Term struct {
 	// Number counts this Decider's terms, from 1. Work of one term must not be
 	// carried on in the next: what it has read may be out of date.
 	Number uint64
+	// Table is where the lock is that the term goes by.
+	Table string
 	// Began is when the term was won.
 	Began time.Time
 	// Until is how long the lock is certain to be held, unless it is renewed:

@@ -31,8 +31,7 @@ func (r *run) take(ctx context.Context, a action) (won bool, again time.Time, er
 		return false, time.Time{}, err
 	case ans.done:
 		r.own = own{known: l.version}
-		r.beginTerm(from)
-		return true, time.Time{}, nil
+		return r.beginTerm(from), now, nil
 	case ans.found && r.own.has(ans.old, r.cfg.Worker):
 		won, err = r.adopt(ctx, ans.old.version)
 		return won, now.Add(r.retry()), err
@@ -52,10 +51,7 @@ func (r *run) adopt(ctx context.Context, version string) (won bool, err error) {
 	}
 	r.own.known = version
 	from, won, err := r.renew(ctx, time.Now().Add(r.cfg.Heartbeat/callParts))
-	if won {
-		r.beginTerm(from)
-	}
-	return won, err
+	return won && r.beginTerm(from), err
 }
 
 // renew writes a new version over the last one. It is false without an error
@@ -106,9 +102,10 @@ func (r *run) free(ctx context.Context) error {
 	return nil
 }
 
-func (r *run) beginTerm(from reading) {
-	r.number = r.begin(from)
+func (r *run) beginTerm(from reading) (began bool) {
+	r.number, began = r.begin(from, r.table.name)
 	r.sighting = sighting{}
+	return began
 }
 
 // sight remembers what a read, or a refused write, showed at now, and tells who
@@ -133,7 +130,7 @@ func (r *run) report(leading bool, err error) {
 	case malformed:
 		r.metrics.Count(metricMalformed, 1, metrics.Summary)
 		if !r.malformed {
-			r.log.Error("nobody can lead: delete the item "+lockKey+" from the table", "table", r.cfg.Table, "err", err)
+			r.log.Error("nobody can lead: delete the item "+lockKey+" from the table", "table", r.table.name, "err", err)
 		}
 	case err != nil && r.failures == 0:
 		r.log.Warn("cannot reach the leader's lock", "err", err)

@@ -72,9 +72,28 @@ type Config struct {
 	KeepLeasesOnStop bool
 
 	// NoLegacyTables says that the application has no tables of KCL 3.0 to 3.4
-	// (-CoordinatorState and -WorkerMetricStats). They are then not looked for,
-	// which needs permission for DescribeTable on them.
+	// (-CoordinatorState and -WorkerMetricStats), or no longer uses them. They are
+	// then not looked for, which needs permission for DescribeTable on them. Said of
+	// an application that does use them, it makes a second leader.
 	NoLegacyTables bool
+	// CoordinatorStateTable and WorkerMetricsTable name those tables
+	// (coordinatorStateTableName, workerMetricsTableName). They are never created.
+	// A wrong name looks as if there were none. Default: Application with
+	// -CoordinatorState and with -WorkerMetricStats.
+	CoordinatorStateTable, WorkerMetricsTable string
+	// MigrateAllEntitiesToLeaseTable is the second of the two deployments that move
+	// such an application into the lease table alone: this worker writes there what
+	// is no lease, too, and as leader moves what is in the other tables
+	// (migrateAllEntitiesToLeaseTable). A start fails while the first deployment,
+	// without it, is not done: Status and the log say when it is. It means nothing
+	// to an application without those tables, and once the migration is complete.
+	// See docs/single-table-migration.md.
+	MigrateAllEntitiesToLeaseTable bool
+	// TableMigrationCompleteBakeTime is how long nobody may have used those tables
+	// before the migration is completed, from when on there is no way back
+	// (tableMigrationCompleteBakeTimeSeconds). Default 24 h; 1 h to 7 days, in whole
+	// seconds. The leader's counts.
+	TableMigrationCompleteBakeTime time.Duration
 
 	// MaxBufferedBytes bounds the record data that this worker has fetched and
 	// not yet processed, over all shards. A shard of which nothing is buffered

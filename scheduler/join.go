@@ -16,7 +16,9 @@ import (
 	"github.com/go-kcl/kcl/coordinator"
 	"github.com/go-kcl/kcl/internal/ddb"
 	"github.com/go-kcl/kcl/internal/wait"
+	"github.com/go-kcl/kcl/leader"
 	"github.com/go-kcl/kcl/metrics"
+	"github.com/go-kcl/kcl/migration/singletable"
 	"github.com/go-kcl/kcl/shardsync"
 	"github.com/go-kcl/kcl/workermetrics"
 )
@@ -54,19 +56,20 @@ func (s *Scheduler) join(values context.Context) (*worker, error) {
 		DeletionProtection: s.cfg.Table.DeletionProtection, PITR: s.cfg.Table.PointInTimeRecovery, Tags: s.cfg.Table.Tags,
 		Created: s.cfg.Table.Created, Logger: s.log,
 	})
+	var leads *leadership // made before the machine runs
+	machine, err := newMachine(s.cfg, d, func() *leader.Decider { return leads.Decider })
+	if err != nil {
+		return nil, err
+	}
+	workers := newWorkers(s.cfg, d, machine)
 	reporter := workermetrics.NewReporter(workermetrics.ReporterConfig{
-		Store: workermetrics.NewStore(workermetrics.StoreConfig{
-			Client: d, Table: s.cfg.Table.Name, Period: s.cfg.Leases.WorkerReportInterval, RequestTimeout: s.cfg.Leases.RequestTimeout,
-		}),
-		Worker: s.cfg.WorkerIdentifier, Load: s.sampler.Load, Logger: s.cfg.Logger, Metrics: s.cfg.Metrics,
+		Store: workers, Worker: s.cfg.WorkerIdentifier, Load: s.sampler.Load, Support: singletable.SupportCode,
+		Logger: s.cfg.Logger, Metrics: s.cfg.Metrics,
 	})
 
-	var (
-		info ddb.TableInfo
-		err  error
-	)
+	var info ddb.TableInfo
 	for attempt := 1; ; attempt++ {
-		if info, err = s.attempt(ctx, k, d, table, reporter); err == nil {
+		if info, err = s.attempt(ctx, k, d, table, machine, workers, reporter); err == nil {
 			break
 		}
 		if ctx.Err() != nil || attempt >= s.cfg.MaxInitializationAttempts || isFatal(err) {
@@ -90,7 +93,10 @@ func (s *Scheduler) join(values context.Context) (*worker, error) {
 		s.withdraw(values, reporter)
 		return nil, fmt.Errorf("worker %s could not start: %w", s.cfg.WorkerIdentifier, err)
 	}
-	return newWorker(values, s, k, d, info, reporter)
+	if leads, err = newLeadership(s.cfg, d, machine); err != nil {
+		return nil, err
+	}
+	return newWorker(values, s, k, d, info, leads, workers, reporter)
 }
 
 // withdraw deletes the record of a worker that has not joined, lest it be given
@@ -104,18 +110,20 @@ func (s *Scheduler) withdraw(values context.Context, reporter *workermetrics.Rep
 }
 
 // attempt is one try to join.
-func (s *Scheduler) attempt(ctx context.Context, k *kinesis.Client, d *dynamodb.Client, table *ddb.Table, reporter *workermetrics.Reporter) (ddb.TableInfo, error) {
+func (s *Scheduler) attempt(ctx context.Context, k *kinesis.Client, d *dynamodb.Client, table *ddb.Table,
+	machine *singletable.Machine, workers *workermetrics.Store, reporter *workermetrics.Reporter) (ddb.TableInfo, error) {
 	info, err := table.Prepare(ctx)
 	if err != nil {
 		return info, err
 	}
-	state := coordinator.NewStore(coordinator.StoreConfig{Client: d, Table: s.cfg.Table.Name, RequestTimeout: s.cfg.Leases.RequestTimeout, Logger: s.log})
-	legacy := coordinator.LegacyTableName(s.cfg.Application)
-	err = state.Start(ctx, coordinator.StartConfig{
-		Worker: s.cfg.WorkerIdentifier, LegacyTable: legacy,
-		NoLegacyTables: s.cfg.NoLegacyTables || !tableName.MatchString(legacy), // no table can be called so
-	})
+	if _, err := machine.Start(ctx, s.cfg.noLegacyTables()); err != nil {
+		return info, err
+	}
+	coordination, err := state(s.cfg, d, machine)
 	if err != nil {
+		return info, err
+	}
+	if err := coordination.Start(ctx, s.cfg.WorkerIdentifier); err != nil {
 		return info, err
 	}
 	if err := s.checkStream(ctx, k); err != nil {
@@ -125,6 +133,9 @@ func (s *Scheduler) attempt(ctx context.Context, k *kinesis.Client, d *dynamodb.
 		return info, err
 	}
 	if err := s.checkScan(ctx, d); err != nil {
+		return info, err
+	}
+	if err := workers.Init(ctx); err != nil {
 		return info, err
 	}
 	return info, reporter.Report(ctx)
@@ -169,6 +180,9 @@ func (s *Scheduler) checkStream(ctx context.Context, k *kinesis.Client) error {
 func isFatal(err error) bool {
 	switch {
 	case errors.Is(err, coordinator.ErrRefused),
+		errors.Is(err, coordinator.ErrMalformed),
+		errors.Is(err, singletable.ErrDenied),
+		errors.Is(err, singletable.ErrInconsistent),
 		errors.Is(err, shardsync.ErrStreamNotFound),
 		errors.Is(err, ddb.ErrUnsuitable):
 		return true

@@ -38,6 +38,7 @@ func (w *worker) leave() error {
 	}
 	defer func() {
 		w.endLoops()
+		w.migrating.Wait()
 		w.duties.Wait()
 		w.loops.Wait()
 	}()
@@ -51,7 +52,9 @@ func (w *worker) leave() error {
 	w.mu.Unlock()
 	w.renewer.Drain(!keep)
 	reported := w.handOver(ctx, keep)
-	w.endDuties() // frees the lock
+	w.endMigrating()
+	w.migrating.Wait() // what it does holds only while the lock is held
+	w.endDuties()      // frees the lock
 
 	for _, t := range w.list() {
 		t.consumer.Stop(keep)
@@ -83,7 +86,7 @@ func (w *worker) handOver(ctx context.Context, keep bool) (reported time.Time) {
 	} else {
 		reported = time.Now()
 	}
-	if _, leading := w.decider.Leading(); !leading {
+	if _, leading := w.leads.Leading(); !leading {
 		return reported
 	}
 	n, err := w.assigner.HandOver(ctx)

@@ -25,6 +25,7 @@ import (
 	"github.com/go-kcl/kcl/internal/ddb"
 	"github.com/go-kcl/kcl/internal/emu/wire"
 	"github.com/go-kcl/kcl/metrics"
+	"github.com/go-kcl/kcl/migration/singletable"
 	"github.com/go-kcl/kcl/shardsync"
 )
 
@@ -201,8 +202,10 @@ func TestStartFailsAtOnce(t *testing.T) {
 			is: ddb.ErrUnsuitable, message: "its key is id (HASH, S)"},
 		{name: "a foreign index of the same name", prepare: func(f *fleet) { f.table(testApp, "leaseKey", "leaseKey") },
 			is: ddb.ErrUnsuitable, message: "LeaseOwnerToLeaseKeyIndex"},
-		{name: "a legacy table", prepare: func(f *fleet) { f.table(testApp+"-CoordinatorState", "key") },
-			is: coordinator.ErrRefused, message: testApp + "-CoordinatorState"},
+		{name: "a legacy table whose state is of another version", prepare: func(f *fleet) { f.legacyState("TABLE_MIGRATION_STATUS_NEW") },
+			is: coordinator.ErrMalformed, message: testApp + "-CoordinatorState"}, // single-table-migration#85
+		{name: "a state whose table is gone", prepare: func(f *fleet) { f.state("TABLE_MIGRATION_STATUS_PENDING") },
+			is: singletable.ErrInconsistent, message: testApp + "-CoordinatorState"},
 		{name: "an application of 2.x", prepare: func(f *fleet) { f.version("CLIENT_VERSION_UPGRADE_FROM_2X") },
 			is: coordinator.ErrRefused, message: "CLIENT_VERSION_UPGRADE_FROM_2X"},
 	}
@@ -319,6 +322,29 @@ func (f *fleet) table(name, key string, indexKey ...string) {
 	_, err := d.CreateTable(f.t.Context(), in)
 	require.NoError(f.t, err)
 	time.Sleep(time.Second)
+}
+
+// state stores how far the single-table migration is in a new lease table,
+// legacyState in a new legacy table.
+func (f *fleet) state(tm string) {
+	f.t.Helper()
+	f.table(testApp, "leaseKey")
+	f.putState(testApp, "leaseKey", tm)
+}
+
+func (f *fleet) legacyState(tm string) {
+	f.t.Helper()
+	f.table(testApp+"-CoordinatorState", "key")
+	f.putState(testApp+"-CoordinatorState", "key", tm)
+}
+
+func (f *fleet) putState(table, key, tm string) {
+	f.t.Helper()
+	_, err := dynamodb.NewFromConfig(f.aws.Config("test")).PutItem(f.t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
+		key: &types.AttributeValueMemberS{Value: "TableMigration3.5"}, "entityType": &types.AttributeValueMemberS{Value: "TABLE_MIGRATION"},
+		"tm": &types.AttributeValueMemberS{Value: tm}, "mb": &types.AttributeValueMemberS{Value: "java"}, "mts": &types.AttributeValueMemberN{Value: "1"},
+	}})
+	require.NoError(f.t, err)
 }
 
 // version stores a client version in a new lease table.

@@ -24,10 +24,39 @@ type Status struct {
 	Leader  string `json:"leader,omitempty"`
 	// Draining: the worker stops and wants no more leases.
 	Draining bool `json:"draining"`
+	// TableMigration is where the move from the tables of KCL 3.0 to 3.4 stands;
+	// nil before the worker has joined.
+	TableMigration *TableMigrationStatus `json:"table_migration,omitempty"`
 	// BufferedBytes is the record data that is fetched and not yet processed.
 	BufferedBytes int64 `json:"buffered_bytes"`
 	// Leases are those held, sorted by key.
 	Leases []LeaseStatus `json:"leases"`
+}
+
+// TableMigrationStatus says where the single-table migration stands, as far as
+// this worker knows. Statuses are spelled as in the tables:
+// TABLE_MIGRATION_STATUS_INIT, _DEPLOYED, _PENDING and _COMPLETE. An application
+// that never had the tables of KCL 3.0 to 3.4 is at COMPLETE, with nothing stored.
+type TableMigrationStatus struct {
+	// Status is this worker's own: it says which tables it uses.
+	Status string `json:"status"`
+	// Stored is the application's, as last read; empty if nothing is stored.
+	Stored string `json:"stored,omitempty"`
+	// Waiting says in words what the migration waits for, and Since since when. The
+	// leader knows; the others wait for the leader.
+	Waiting string    `json:"waiting,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+	// Error is something that a human has to see to.
+	Error string `json:"error,omitempty"`
+}
+
+func (l *leadership) migrationStatus() *TableMigrationStatus {
+	r := l.machine.Report()
+	st := &TableMigrationStatus{Status: string(r.Local), Stored: string(r.Stored), Waiting: r.Waits, Since: r.Since}
+	if r.Err != nil {
+		st.Error = r.Err.Error()
+	}
+	return st
 }
 
 // LeaseStatus says what happens to a held lease.
@@ -71,11 +100,12 @@ func (s *Scheduler) Status() Status {
 		return st
 	}
 	st.BufferedBytes = w.budget.Used()
-	if _, st.Leading = w.decider.Leading(); st.Leading {
+	if _, st.Leading = w.leads.Leading(); st.Leading {
 		st.Leader = st.Worker
-	} else if seen, ok := w.decider.Seen(); ok {
+	} else if seen, ok := w.leads.Seen(); ok {
 		st.Leader = seen.Leader
 	}
+	st.TableMigration = w.leads.migrationStatus()
 	w.mu.Lock()
 	st.Draining = w.draining
 	w.mu.Unlock()

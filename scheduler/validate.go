@@ -15,7 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/coordinator"
 	"github.com/go-kcl/kcl/coordinator/assignment"
+	"github.com/go-kcl/kcl/migration/singletable"
 	"github.com/go-kcl/kcl/workermetrics"
 )
 
@@ -25,6 +27,7 @@ const (
 	defaultMaxBufferedBytes   = 256 << 20
 	defaultInitAttempts       = 20
 	defaultInitBackoff        = time.Second
+	defaultCompleteBake       = 24 * time.Hour
 	defaultCapacity           = 10
 	defaultFailoverTime       = 10 * time.Second
 	defaultMaxRenewals        = 20
@@ -76,6 +79,10 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxBufferedBytes, defaultMaxBufferedBytes)
 	setDefault(&c.MaxInitializationAttempts, defaultInitAttempts)
 	setDefault(&c.SchedulerInitializationBackoff, defaultInitBackoff)
+
+	setDefault(&c.CoordinatorStateTable, coordinator.LegacyTableName(c.Application))
+	setDefault(&c.WorkerMetricsTable, workermetrics.LegacyTableName(c.Application))
+	setDefault(&c.TableMigrationCompleteBakeTime, defaultCompleteBake)
 
 	setDefault(&c.Table.Name, c.Application)
 	setDefault(&c.Table.BillingMode, types.BillingModePayPerRequest)
@@ -198,6 +205,17 @@ func (c Config) validate() (kcl.StreamConfig, *workermetrics.Sampler, error) {
 	check(c.MaxInitializationAttempts > 0, "MaxInitializationAttempts", c.MaxInitializationAttempts, "at least 1")
 	check(c.SchedulerInitializationBackoff >= 0, "SchedulerInitializationBackoff", c.SchedulerInitializationBackoff, "0 or more")
 
+	between("TableMigrationCompleteBakeTime", c.TableMigrationCompleteBakeTime, singletable.MinCompleteBake, singletable.MaxCompleteBake)
+	check(c.TableMigrationCompleteBakeTime%time.Second == 0, "TableMigrationCompleteBakeTime", c.TableMigrationCompleteBakeTime, "whole seconds")
+	for _, legacy := range []struct{ field, name, standard string }{
+		{"CoordinatorStateTable", c.CoordinatorStateTable, coordinator.LegacyTableName(c.Application)},
+		{"WorkerMetricsTable", c.WorkerMetricsTable, workermetrics.LegacyTableName(c.Application)},
+	} {
+		check(legacy.name == legacy.standard || tableName.MatchString(legacy.name), legacy.field, fmt.Sprintf("%q", legacy.name), "3 to 255 characters of a-z, A-Z, 0-9, _, - and .")
+	}
+	check(distinct(c.Table.Name, c.CoordinatorStateTable, c.WorkerMetricsTable), "Table.Name, CoordinatorStateTable and WorkerMetricsTable",
+		fmt.Sprintf("%q, %q and %q", c.Table.Name, c.CoordinatorStateTable, c.WorkerMetricsTable), "three names")
+
 	check(c.Table.BillingMode == types.BillingModePayPerRequest || c.Table.BillingMode == types.BillingModeProvisioned,
 		"Table.BillingMode", fmt.Sprintf("%q", c.Table.BillingMode), "PAY_PER_REQUEST or PROVISIONED")
 	check(c.Table.ReadCapacity > 0, "Table.ReadCapacity", c.Table.ReadCapacity, "at least 1")
@@ -271,6 +289,8 @@ func (c Config) validate() (kcl.StreamConfig, *workermetrics.Sampler, error) {
 	}
 	return kcl.StreamConfig{}, nil, fmt.Errorf("scheduler: bad configuration: %w", errors.Join(faults...))
 }
+
+func distinct(a, b, c string) bool { return a != b && b != c && a != c }
 
 // samplerConfig sets up what measures this worker's load.
 func (c Config) samplerConfig() workermetrics.SamplerConfig {

@@ -44,17 +44,18 @@ type worker struct {
 	renewer    *lease.Renewer
 	discoverer *lease.Discoverer
 	cleaner    *lease.Cleaner
-	decider    *leader.Decider
+	leads      *leadership
 	assigner   *assignment.Loop
 	auditor    *shardsync.Auditor
 	reporter   *workermetrics.Reporter
 	budget     *retrieval.Budget
 	consuming  consumer.Config
 
-	// loops are ended by endLoops, the leader's duties before them by endDuties.
-	loops, duties       sync.WaitGroup
-	loopsCtx, dutiesCtx context.Context
-	endLoops, endDuties context.CancelFunc
+	// loops are ended by endLoops, the leader's duties before them by endDuties, and
+	// the table migration before those by endMigrating.
+	loops, duties, migrating          sync.WaitGroup
+	loopsCtx, dutiesCtx, migratingCtx context.Context
+	endLoops, endDuties, endMigrating context.CancelFunc
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -73,16 +74,18 @@ type tenure struct {
 	handOff  *time.Timer   // guarded by worker's mu; nil unless the lease is to be handed over
 }
 
-func newWorker(values context.Context, s *Scheduler, k *kinesis.Client, d *dynamodb.Client, table ddb.TableInfo, reporter *workermetrics.Reporter) (*worker, error) {
+func newWorker(values context.Context, s *Scheduler, k *kinesis.Client, d *dynamodb.Client, table ddb.TableInfo,
+	leads *leadership, workers *workermetrics.Store, reporter *workermetrics.Reporter) (*worker, error) {
 	c := s.cfg
 	w := &worker{
-		s: s, cfg: c, log: s.log, reporter: reporter,
+		s: s, cfg: c, log: s.log, leads: leads, reporter: reporter,
 		values:  context.WithValue(values, callback{}, s),
 		tenures: make(map[string]*tenure),
 		budget:  retrieval.NewBudget(c.MaxBufferedBytes),
 	}
 	w.loopsCtx, w.endLoops = context.WithCancel(values)
 	w.dutiesCtx, w.endDuties = context.WithCancel(w.loopsCtx)
+	w.migratingCtx, w.endMigrating = context.WithCancel(w.dutiesCtx)
 
 	w.store = lease.NewStore(lease.StoreConfig{
 		Client: d, Table: c.Table.Name, ConsistentReads: c.Leases.ConsistentReads,
@@ -115,14 +118,6 @@ func newWorker(values context.Context, s *Scheduler, k *kinesis.Client, d *dynam
 		CompletedInterval: c.Leases.CompletedCleanupInterval, GarbageInterval: c.Leases.GarbageCleanupInterval, Logger: c.Logger,
 	})
 
-	var err error
-	w.decider, err = leader.New(leader.Config{
-		Client: d, Table: c.Table.Name, Worker: c.WorkerIdentifier,
-		Duration: c.Leader.LeaseDuration, Heartbeat: c.Leader.HeartbeatPeriod, Logger: c.Logger, Metrics: c.Metrics,
-	})
-	if err != nil {
-		return nil, err
-	}
 	settings := shardsync.Settings{
 		Stream: s.stream.Stream, Position: s.stream.Position, IgnoreUnexpectedChildren: c.Shards.IgnoreUnexpectedChildShards,
 	}
@@ -137,6 +132,7 @@ func newWorker(values context.Context, s *Scheduler, k *kinesis.Client, d *dynam
 		Logger: s.log, Metrics: c.Metrics,
 	})
 	u := c.Leases.WorkerUtilization
+	var err error
 	w.assigner, err = assignment.New(assignment.Config{
 		Strategy: c.Leases.AssignmentStrategy,
 		Load: assignment.Load{
@@ -145,14 +141,14 @@ func newWorker(values context.Context, s *Scheduler, k *kinesis.Client, d *dynam
 		},
 		BalanceInterval: time.Duration(u.VarianceBalancingFrequency) * balancingUnit,
 		Leases:          w.store,
-		Workers: workermetrics.NewStore(workermetrics.StoreConfig{
-			Client: d, Table: c.Table.Name, Period: c.Leases.WorkerReportInterval, RequestTimeout: c.Leases.RequestTimeout,
-		}),
-		Leader: w.decider, Worker: c.WorkerIdentifier, FailoverTime: c.Leases.FailoverTime, Interval: c.Leases.AssignmentInterval,
+		Workers:         workers,
+		Leader:          leads,
+		Worker:          c.WorkerIdentifier, FailoverTime: c.Leases.FailoverTime, Interval: c.Leases.AssignmentInterval,
 		Provisioned: table.Provisioned, MaxLeases: c.Leases.MaxLeasesForWorker, NoHandOff: c.Leases.NoGracefulHandoff,
 		HandOffTimeout: c.Leases.GracefulHandoffTimeout, ReportPeriod: c.Leases.WorkerReportInterval, StaleAge: c.Leases.StaleWorkerCleanup,
-		Scanned: func(t leader.Term, leases []lease.Lease) {
-			w.auditor.Offer(shardsync.Snapshot{Term: t.Number, Leases: leases})
+		Scanned: func(t leader.Term, s assignment.Scanned) {
+			w.auditor.Offer(shardsync.Snapshot{Term: t.Number, Leases: s.Leases})
+			w.leads.know(t, s)
 		},
 		Holds:    func(key string) bool { _, held := w.renewer.Get(key); return held },
 		Assigned: func(key string) { w.discoverer.Poke(key) },
@@ -202,7 +198,7 @@ func childrenOf(d *shardsync.Detector) func(context.Context, lease.Lease) ([]lea
 
 // term returns a context for work as leader.
 func (w *worker) term(ctx context.Context) (context.Context, context.CancelFunc, bool) {
-	t, leading := w.decider.Leading()
+	t, leading := w.leads.Leading()
 	if !leading {
 		return nil, nil, false
 	}
@@ -216,7 +212,7 @@ var errStopWorker = errors.New("a failed callback stopped the worker")
 // serve runs the worker's loops until it is told to stop. It returns an error if
 // the worker stops by itself.
 func (w *worker) serve() error {
-	fatal := make(chan error, 1)
+	fatal := make(chan error, 2) // one from each that sends
 	loop := func(wg *sync.WaitGroup, ctx context.Context, run func(context.Context)) {
 		wg.Go(func() { run(ctx) }) // ends with ctx; leave waits
 	}
@@ -226,8 +222,14 @@ func (w *worker) serve() error {
 	loop(&w.loops, w.loopsCtx, w.cleaner.Run)
 	loop(&w.loops, w.loopsCtx, w.watchConsumers)
 	loop(&w.duties, w.dutiesCtx, w.assigner.Run)
+	loop(&w.duties, w.dutiesCtx, w.leads.watch)
+	loop(&w.migrating, w.migratingCtx, func(ctx context.Context) {
+		if err := w.leads.machine.Run(ctx); err != nil {
+			fatal <- err
+		}
+	})
 	loop(&w.duties, w.dutiesCtx, func(ctx context.Context) {
-		if err := w.decider.Run(ctx); err != nil {
+		if err := w.leads.Run(ctx); err != nil {
 			w.log.Warn("leader's lock could not be freed, will lapse", "err", err)
 		}
 	})

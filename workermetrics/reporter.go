@@ -26,7 +26,10 @@ type ReporterConfig struct {
 	// Load is asked for the worker's load before each report: [Sampler.Load].
 	// nil, or a zero Load, reports none, and the leader goes by throughput or by
 	// number of leases. An error fails the report. ctx ends after a period.
-	Load    func(ctx context.Context) (Load, error)
+	Load func(ctx context.Context) (Load, error)
+	// Support is the highest entry of KCL's list of features that this worker
+	// knows; every report says it, and when. 0 says nothing.
+	Support int
 	Logger  *slog.Logger     // nil discards
 	Metrics metrics.Recorder // nil discards
 }
@@ -37,6 +40,7 @@ type Reporter struct {
 	period time.Duration
 	worker string
 	load   func(context.Context) (Load, error)
+	code   int // support code
 	log    *slog.Logger
 	scope  metrics.Scope
 
@@ -62,6 +66,7 @@ func NewReporter(cfg ReporterConfig) *Reporter {
 		period: cfg.Store.cfg.Period,
 		worker: cfg.Worker,
 		load:   cfg.Load,
+		code:   cfg.Support,
 		log:    cfg.Logger,
 		scope:  metrics.Scope{Recorder: cfg.Metrics, Operation: operation, Dimensions: []metrics.Dimension{metrics.Worker(cfg.Worker)}},
 		turn:   make(chan struct{}, 1),
@@ -161,7 +166,11 @@ func (r *Reporter) record(ctx context.Context, draining bool) (rec Record, err e
 	if draining {
 		load = load.Draining()
 	}
-	return Record{Worker: r.worker, Updated: time.Unix(time.Now().Unix(), 0), Load: load}, nil
+	rec = Record{Worker: r.worker, Updated: time.Unix(time.Now().Unix(), 0), Load: load}
+	if r.code > 0 {
+		rec.Support, rec.SupportUpdated = r.code, rec.Updated
+	}
+	return rec, nil
 }
 
 // done keeps the outcome of a report and logs when it differs from the last.

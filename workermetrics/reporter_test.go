@@ -91,6 +91,17 @@ func TestReport(t *testing.T) {
 			assert.False(t, w.record().Failing())
 		})
 	})
+	t.Run("says what the worker knows, and when it said so", func(t *testing.T) { // lease-assignment-and-worker-metrics, section 2
+		inWorld(t, func(t *testing.T, w *world) {
+			r := NewReporter(ReporterConfig{Store: w.store, Worker: "w", Support: 1})
+			for range 2 {
+				require.NoError(t, r.Report(t.Context()))
+				assert.Equal(t, 1, w.record().Support)
+				assert.Equal(t, time.Now().Unix(), w.record().SupportUpdated.Unix())
+				time.Sleep(DefaultPeriod)
+			}
+		})
+	})
 	t.Run("says when it was written, however long it waited for the load", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			r := w.reporter(func() Load { time.Sleep(5 * time.Second); return Load{} })

@@ -49,7 +49,7 @@ func (s *Store) table(legacy bool) table {
 
 // route is what [Store.Init] found, for good.
 type route struct {
-	writesLegacy bool // this worker's record belongs into the legacy table
+	writesLegacy bool // until the move is complete, this worker's record belongs into the legacy table
 	legacyExists bool // as far as known: it may be deleted later
 }
 
@@ -68,7 +68,8 @@ func writesLegacy(s Status) (bool, error) {
 
 // Init decides to which table this worker's record is written from now on, and
 // looks whether the legacy table exists. A worker changes its table only by
-// starting anew, so that a rollout moves the fleet and not a change of status.
+// starting anew, so that a rollout moves the fleet and not a change of status;
+// but for [StatusComplete], from which on nobody looks at the legacy table.
 // An error leaves nothing decided: Init may be called again. After a success it
 // does nothing. Without a LegacyTable there is nothing to decide, and no need
 // for Init.
@@ -133,6 +134,10 @@ func (s *Store) routed() (route, error) {
 	return *r, nil
 }
 
+// ownLegacy reports whether this worker's record belongs into the legacy table
+// now.
+func (s *Store) ownLegacy(r route) bool { return r.writesLegacy && s.status() != StatusComplete }
+
 // writable returns a table that a record is to be written to, or deleted from.
 func (s *Store) writable(r route, legacy bool) (table, error) {
 	switch {
@@ -141,6 +146,6 @@ func (s *Store) writable(r route, legacy bool) (table, error) {
 	case s.cfg.LegacyTable == "":
 		return table{}, fmt.Errorf("no legacy table is configured: %w", kcl.ErrInvalidState)
 	default:
-		return table{}, fmt.Errorf("table %s does not exist: %w", s.cfg.LegacyTable, kcl.ErrInvalidState)
+		return table{}, fmt.Errorf("%w: table %s does not exist, where workers' records belong until the single-table migration is complete: restore it, or create it with the string %s as its partition key", kcl.ErrInvalidState, s.cfg.LegacyTable, legacyKey)
 	}
 }

@@ -238,8 +238,9 @@ func TestInit(t *testing.T) {
 	})
 }
 
-// A worker writes where it began to, whatever becomes of the status, and reads
-// where records are now.
+// A worker writes where it began to, whatever becomes of the status but for
+// COMPLETE, and reads where records are now. After COMPLETE a Java worker that
+// began before goes on writing to the legacy table, and gets no leases.
 func TestRoute(t *testing.T) {
 	// lease-assignment-and-worker-metrics#5
 	t.Run("of a worker that began at INIT", func(t *testing.T) {
@@ -260,9 +261,9 @@ func TestRoute(t *testing.T) {
 			m.legacy.Delete("w")
 			scans := m.aws.Count("Scan", "worker")
 			require.NoError(t, r.Report(t.Context()))
-			assert.Equal(t, "legacy", m.where("w"))
+			assert.Equal(t, "lease", m.where("w"), "where alone leaders look from now on")
 			assert.Empty(t, m.scanLegacy())
-			assert.Equal(t, "other@lease", m.list())
+			assert.Equal(t, "other@lease w@lease", m.list())
 			assert.Equal(t, scans+1, m.aws.Count("Scan", "worker"), "only the lease table is read")
 
 			ok, err := r.Delete(t.Context())

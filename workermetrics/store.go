@@ -53,7 +53,7 @@ type StoreConfig struct {
 // and, in a fleet that came from KCL 3.0 to 3.4, in the legacy table as well:
 //
 //	status at Init      this worker writes to
-//	INIT, DEPLOYED      the legacy table
+//	INIT, DEPLOYED      the legacy table; the lease table once the status is COMPLETE
 //	PENDING, COMPLETE   the lease table
 //	unknown             Init fails
 //
@@ -103,7 +103,7 @@ func (s *Store) Put(ctx context.Context, r Record) error {
 	if err != nil {
 		return err
 	}
-	t, err := s.writable(route, route.writesLegacy)
+	t, err := s.writable(route, s.ownLegacy(route))
 	if err != nil {
 		return fmt.Errorf("put record of worker %s: %w", r.Worker, err)
 	}
@@ -145,7 +145,7 @@ func (s *Store) deleteOwn(ctx context.Context, r Record) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	r.Legacy = route.writesLegacy
+	r.Legacy = s.ownLegacy(route)
 	return s.delete(ctx, route, r)
 }
 

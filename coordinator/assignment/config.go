@@ -95,9 +95,9 @@ type Config struct {
 	// One that it has let expire, or has not taken up, it would not hand over if
 	// asked. It must return at once. Default: it holds all of them.
 	Holds func(key string) bool
-	// Scanned, if set, is handed the leases of each scan that a leader makes, so
-	// that others need not scan again. They are shared: not to be written to.
-	Scanned func(leader.Term, []lease.Lease)
+	// Scanned, if set, is handed what each scan of a leader found, so that others
+	// need not scan again. It is shared: not to be written to.
+	Scanned func(leader.Term, Scanned)
 	// Assigned, if set, is told of each lease that this worker, as leader, has
 	// assigned to itself, so that it need not wait to find out. It may be called
 	// by several goroutines at once. Both must return at once.
@@ -105,6 +105,25 @@ type Config struct {
 
 	Logger  *slog.Logger     // nil discards
 	Metrics metrics.Recorder // nil discards
+}
+
+// Scanned is what a leader's scan found.
+type Scanned struct {
+	// At is when it began.
+	At     time.Time
+	Leases []lease.Lease
+	// Workers are all records that could be read, valid or not, sorted by worker.
+	// In a fleet that moves the tables of KCL 3.0 to 3.4 a worker may have two.
+	Workers []Seen
+	// Since is when this process began to look at the records; since then no two
+	// looks were more than two report periods apart.
+	Since time.Time
+}
+
+// Seen is a worker's record, and what this process saw of it.
+type Seen struct {
+	workermetrics.Record
+	Sighting workermetrics.Sighting
 }
 
 // withDefaults fills in c, and returns an error that names each field that is

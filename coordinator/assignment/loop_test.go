@@ -306,9 +306,10 @@ func TestTells(t *testing.T) {
 		c.create(lease.Lease{Key: "4", Owner: "B", CheckpointOwner: "A", Counter: 1})
 		c.reports("A", "B")
 		var (
-			mu       sync.Mutex
-			assigned []string
-			scanned  []int
+			mu        sync.Mutex
+			assigned  []string
+			scanned   []int
+			reporting []string
 		)
 		p := c.worker("A", func(cfg *Config) {
 			cfg.Assigned = func(key string) {
@@ -316,15 +317,21 @@ func TestTells(t *testing.T) {
 				defer mu.Unlock()
 				assigned = append(assigned, key)
 			}
-			cfg.Scanned = func(term leader.Term, leases []lease.Lease) {
+			cfg.Scanned = func(term leader.Term, s Scanned) {
 				assert.False(t, term.Over())
-				scanned = append(scanned, len(leases))
+				scanned = append(scanned, len(s.Leases))
+				for _, w := range s.Workers {
+					reporting = append(reporting, w.Worker)
+					assert.True(t, w.Sighting.Alive(time.Now(), workermetrics.DefaultPeriod))
+				}
+				assert.False(t, s.At.After(s.Since))
 			}
 		}).leads()
 		require.NoError(t, p.assigns())
 		assert.Equal(t, "1:A 2:A 3:B 4:B<A", c.owners())
 		assert.ElementsMatch(t, []string{"1", "2"}, assigned)
 		assert.Equal(t, []int{4}, scanned)
+		assert.Equal(t, []string{"A", "B"}, reporting)
 	})
 }
 

@@ -186,7 +186,10 @@ type memory struct {
 	leases  map[string]sighting // not nil
 	at      time.Time           // of the last look
 	records map[origin]known    // nil before the first look
-	workers map[string]worker   // nil before the first look
+	// watching is when this process began to look at the records without a gap of
+	// two periods, watched when it last did.
+	watching, watched time.Time
+	workers           map[string]worker // nil before the first look
 	// unreadable are the workers whose records could not be read, and why.
 	unreadable map[string]string
 }
@@ -197,6 +200,10 @@ func newMemory() memory { return memory{leases: map[string]sighting{}} }
 // table is forgotten.
 func (m *memory) look(leases []lease.Lease, records []workermetrics.Record, unreadable map[string]string, now time.Time, t timing) {
 	m.see(leases, now)
+	if m.records == nil || now.Sub(m.watched) > 2*t.report {
+		m.watching = now
+	}
+	m.watched = now
 	m.unreadable = unreadable
 	seen := make(map[origin]known, len(records))
 	workers := make(map[string]worker, len(records))
@@ -295,6 +302,16 @@ func (m *memory) stale(now time.Time, t timing, self string, limit int) (out []w
 			out = append(out, k.record)
 		}
 	}
+	return out
+}
+
+// seen returns the records, sorted by worker.
+func (m *memory) seen() []Seen {
+	out := make([]Seen, 0, len(m.records))
+	for _, k := range m.records {
+		out = append(out, Seen{k.record, k.seen})
+	}
+	slices.SortFunc(out, func(a, b Seen) int { return strings.Compare(a.Worker, b.Worker) })
 	return out
 }
 

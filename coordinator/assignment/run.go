@@ -44,13 +44,16 @@ func (l *Loop) runOnce(ctx context.Context, term leader.Term, c *course) (out ou
 	}
 	l.scope.Add("LeaseAndWorkerMetricsLoad.Time", milliseconds(start), metrics.Milliseconds, metrics.Detailed)
 	out.readUnits = snap.ReadUnits
-	if l.cfg.Scanned != nil {
-		l.cfg.Scanned(term, snap.Leases)
-	}
 
 	now := time.Now()
 	v, stale, expiry := l.look(ctx, snap, now)
 	out.expiry = expiry
+	if l.cfg.Scanned != nil {
+		l.mu.Lock()
+		workers, since := l.memory.seen(), l.memory.watching
+		l.mu.Unlock()
+		l.cfg.Scanned(term, Scanned{At: start, Leases: snap.Leases, Workers: workers, Since: since})
+	}
 	if c.warned != term.Number {
 		c.warned = term.Number
 		l.warnOfStrategies(ctx, v)

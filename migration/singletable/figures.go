@@ -14,6 +14,10 @@ import (
 //	                          ReadFault          0 or 1, at every read of the item                         Count
 //	                          WriteFault, DeleteFault, CompletionFault
 //	                                             0 or 1, at every such write; 1 also if it was refused     Count
+//	                          LegacyTableAppeared
+//	                                             1, once, by the leader of a fresh application           Count
+//	WorkerMetrics             FleetMinSupportCode
+//	                                             by the leader, at every assignment run                    None
 //	TableMigrationInitialize  Success, Time      at every attempt of a start                               Count, Milliseconds
 //	TableMigrationAsyncMove   Success, Time, BatchCount
 //	                                             at the end of every move                                  Count, Milliseconds
@@ -60,6 +64,16 @@ func (m *Machine) measure(v View, d Decision) {
 	scope.Count("Phase1Worker", float64(f.Phase1Workers), metrics.Summary)
 	scope.Count("Phase2Worker", float64(f.Phase2Workers), metrics.Summary)
 	scope.Count("PrePhase1Worker", float64(f.PrePhase1Workers), metrics.Summary)
+}
+
+// measureFleet reports what an assignment run shows.
+func (m *Machine) measureFleet(s Summary, complete bool) {
+	if len(s.Owners) > 0 {
+		m.scope("WorkerMetrics").Add("FleetMinSupportCode", float64(s.MinSupport()), unitNone, metrics.Summary)
+	}
+	if complete {
+		m.scope(Operation).Add("StatusOrdinal", float64(Complete.Ordinal()), unitNone, metrics.Summary)
+	}
 }
 
 // measureWrite reports a write's answer.

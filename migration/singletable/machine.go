@@ -16,6 +16,10 @@ import (
 const (
 	holdFirst = time.Second // after a failed write; doubled by each further one
 	holdMost  = time.Minute
+
+	// guardEvery is how often a fresh application's leader looks for the legacy
+	// table.
+	guardEvery = 10 * time.Minute
 )
 
 // MachineConfig sets up a [Machine].
@@ -67,6 +71,8 @@ type Machine struct {
 	summary        Summary
 	leads          uint64 // the term in which the worker may act
 	report         Report
+	changed        chan struct{} // closed, and replaced, when Status or Leads may answer otherwise
+	fresh          bool          // the worker started without a legacy table
 }
 
 // run is a move on its way.
@@ -100,7 +106,7 @@ func NewMachine(c MachineConfig) (*Machine, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Machine{cfg: c, log: c.Logger.With("worker", c.Worker), wake: make(chan struct{}, 1), started: Unknown, local: Unknown}, nil
+	return &Machine{cfg: c, log: c.Logger.With("worker", c.Worker), wake: make(chan struct{}, 1), started: Unknown, local: Unknown, changed: make(chan struct{})}, nil
 }
 
 // Start finds out the worker's status. It may be called again after an error;
@@ -123,7 +129,7 @@ func (m *Machine) Start(ctx context.Context, noLegacyTables bool) (_ Status, err
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.started == Unknown {
-		m.started, m.local = s, s
+		m.started, m.local, m.fresh = s, s, s == Complete && !f.Copied && f.Legacy == LegacyAbsent
 		m.report = Report{Stored: f.Stored.Value, Local: s, Since: time.Now()}
 	}
 	return m.started, nil
@@ -162,7 +168,7 @@ func (m *Machine) setTerm(ctx context.Context, number uint64) {
 	m.mu.Lock()
 	m.term, m.number = ctx, number
 	if m.leads != number {
-		m.leads = 0
+		m.become(m.local, 0)
 	}
 	m.mu.Unlock()
 	m.nudge()
@@ -176,12 +182,34 @@ func (m *Machine) Leads(number uint64) bool {
 	return number != 0 && m.leads == number
 }
 
+// Changed returns a channel that is closed when [Machine.Status] or
+// [Machine.Leads] may answer otherwise. It is closed once; take the next one
+// before asking again.
+func (m *Machine) Changed() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changed
+}
+
+// become sets the worker's status and the term in which it may act. The caller
+// holds mu.
+func (m *Machine) become(local Status, leads uint64) {
+	if m.local == local && m.leads == leads {
+		return
+	}
+	m.local, m.leads = local, leads
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
 // Know gives the Machine what an assignment run of the leader's saw. Summary.Term
 // is the number that [Machine.Lead] was told.
 func (m *Machine) Know(s Summary) {
 	m.mu.Lock()
 	m.summary = s
+	complete := m.local == Complete
 	m.mu.Unlock()
+	m.measureFleet(s, complete)
 	m.nudge()
 }
 
@@ -192,7 +220,9 @@ func (m *Machine) nudge() {
 	}
 }
 
-// Run decides and acts until ctx ends or the migration is complete. Before it
+// Run decides and acts until ctx ends or the migration is complete; of a fresh
+// application it looks now and then, as the leader's, whether somebody has made
+// the legacy table, and tells. Before it
 // returns, a move has ended, and no write of its is begun afterwards. It is to
 // end before the legacy table's lock is freed. It returns [ErrNotStarted] if
 // there was no start.
@@ -213,6 +243,7 @@ func (m *Machine) Run(ctx context.Context) error {
 			m.release(d.Local == Complete)
 		}
 		if d.Local == Complete {
+			m.guard(ctx)
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -223,6 +254,31 @@ func (m *Machine) Run(ctx context.Context) error {
 			continue
 		}
 		m.act(ctx, term, v, d)
+	}
+}
+
+// guard tells if workers of KCL 3.0 to 3.4 join an application that never had
+// their tables: they would make them, have a leader of their own, and see none of
+// its workers.
+func (m *Machine) guard(ctx context.Context) {
+	m.mu.Lock()
+	fresh := m.fresh
+	m.mu.Unlock()
+	for looked := time.Now(); fresh; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.wake:
+		}
+		if time.Since(looked) < guardEvery {
+			continue
+		}
+		looked = time.Now()
+		if _, err := m.cfg.Tables.describe(ctx); err == nil {
+			m.log.Error("a worker of KCL 3.0 to 3.4 has joined, which has a leader of its own: stop it, and delete the tables that it has made", "table", m.cfg.Tables.Legacy)
+			m.fault("LegacyTableAppeared", true)
+			return
+		}
 	}
 }
 
@@ -261,10 +317,11 @@ func (m *Machine) take(v View, d Decision) {
 	stored, _ := m.read.status()
 	m.mu.Lock()
 	before := m.report
-	m.local = d.Local
-	if m.leads = 0; d.Leads && m.number == v.Term && d.Local != Complete {
-		m.leads = v.Term
+	leads := uint64(0)
+	if d.Leads && m.number == v.Term && d.Local != Complete {
+		leads = v.Term
 	}
+	m.become(d.Local, leads)
 	m.report = Report{Stored: stored, Local: d.Local, Waits: d.Why, Since: before.Since, Row: d.Row, Err: d.Err}
 	if d.Why != before.Waits {
 		m.report.Since = v.Now
@@ -319,6 +376,10 @@ func (m *Machine) pause(ctx, term context.Context, until time.Time) {
 
 // act does what a decision says. Writes end with the leader's term.
 func (m *Machine) act(ctx, term context.Context, v View, d Decision) {
+	if d.Do == Finalize {
+		// Not cut short by a stop: it may take a lock that is then to be freed.
+		ctx = context.WithoutCancel(ctx)
+	}
 	if term != nil {
 		var end context.CancelCauseFunc
 		ctx, end = both(ctx, term)
@@ -409,10 +470,11 @@ func (m *Machine) wrote(v View, d Decision, began time.Time, a Answer, err error
 			m.read.Outcome = None
 		}
 		m.mu.Lock()
-		m.local = d.After
+		leads := m.leads
 		if d.After == Complete { // the lease table's lock counts now
-			m.leads = 0
+			leads = 0
 		}
+		m.become(d.After, leads)
 		m.report.Local, m.report.Stored = d.After, d.State.Value
 		m.mu.Unlock()
 		m.log.Info("table migration goes on", "row", d.Row, "stored", string(d.State.Value), "status", string(d.After), "reason", d.Why)
@@ -436,7 +498,7 @@ func (m *Machine) wrote(v View, d Decision, began time.Time, a Answer, err error
 	// Whatever the item says now must be read before anything else is done.
 	m.read = Read{Unsettled: unsettled}
 	m.mu.Lock()
-	m.leads = 0
+	m.become(m.local, 0)
 	m.mu.Unlock()
 }
 

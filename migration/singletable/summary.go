@@ -1,6 +1,7 @@
 package singletable
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -106,14 +107,13 @@ func Summarize(leases []lease.Lease, rows []Row, now time.Time, period time.Dura
 			best[r.Worker] = r
 		}
 	}
-	for _, l := range leases {
-		for _, w := range []string{l.Owner, l.CheckpointOwner} {
-			if w != "" {
-				s.Owners = append(s.Owners, w)
-			}
-		}
+	owners := map[string]bool{}
+	for i := range leases {
+		owners[leases[i].Owner], owners[leases[i].CheckpointOwner] = true, true
 	}
-	for _, list := range []*[]string{&s.Workers, &s.LegacyWorkers, &s.LeaseWorkers, &s.Owners} {
+	delete(owners, "")
+	s.Owners = slices.Sorted(maps.Keys(owners))
+	for _, list := range []*[]string{&s.Workers, &s.LegacyWorkers, &s.LeaseWorkers} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}

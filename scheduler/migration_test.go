@@ -1,0 +1,250 @@
+package scheduler
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-kcl/kcl/coordinator"
+	"github.com/go-kcl/kcl/internal/testbed"
+	"github.com/go-kcl/kcl/kcltest"
+	"github.com/go-kcl/kcl/migration/singletable"
+)
+
+// legacy is the tables of an application that runs on KCL 3.0 to 3.4.
+type legacy struct {
+	*fleet
+	lease, coordinator, workers *testbed.Table
+}
+
+// inLegacy is inFleet for an application whose workers of KCL 3.4 have all
+// stopped: their lock is gone, their records have aged.
+func inLegacy(t *testing.T, shards int, f func(t *testing.T, l *legacy)) {
+	t.Helper()
+	inFleet(t, shards, func(t *testing.T, fl *fleet) {
+		d := dynamodb.NewFromConfig(fl.aws.Config("test"))
+		table := func(name, key string) *testbed.Table {
+			return &testbed.Table{T: t, Client: d, Name: name, Key: key}
+		}
+		l := &legacy{fl, table(testApp, "leaseKey"), table(coordinator.LegacyTableName(testApp), coordinator.LegacyKey), table(testApp+"-WorkerMetricStats", "wid")}
+		l.coordinator.Create()
+		l.workers.Create()
+		version := coordinator.FreshClientVersion(coordinator.ClientVersion3X, "java", time.Now()).Item()
+		item := version.Encode(coordinator.LegacyKey)
+		delete(item, "entityType") // which 3.4 does not write
+		l.coordinator.Put(item)
+		f(t, l)
+	})
+}
+
+func second(c *Config) {
+	c.MigrateAllEntitiesToLeaseTable, c.TableMigrationCompleteBakeTime = true, time.Hour
+}
+
+// stored is the migration's status in a table, "" if it has none.
+func stored(tb *testbed.Table) string {
+	if s, ok := tb.Item(coordinator.TableMigrationKey)["tm"].(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}
+
+// keys are a table's items.
+func keys(tb *testbed.Table) (out []string) {
+	tb.T.Helper()
+	scan, err := tb.Client.Scan(tb.T.Context(), &dynamodb.ScanInput{TableName: &tb.Name, ConsistentRead: aws.Bool(true)})
+	require.NoError(tb.T, err)
+	for _, it := range scan.Items {
+		out = append(out, it[tb.Key].(*types.AttributeValueMemberS).Value)
+	}
+	return out
+}
+
+func (f *fleet) leading(ms ...*member) (n int) {
+	for _, m := range ms {
+		if m.Status().Leading {
+			n++
+		}
+	}
+	return n
+}
+
+// lookOn looks every 50 ms for that long whether there is a leader. It fails if
+// there are two, and returns the longest time without one.
+func (f *fleet) lookOn(d time.Duration, ms ...*member) (gap time.Duration) {
+	last := time.Now()
+	for end := last.Add(d); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		n := f.leading(ms...)
+		require.LessOrEqual(f.t, n, 1, "leaders")
+		if n == 1 {
+			gap, last = max(gap, time.Since(last)), time.Now()
+		}
+	}
+	return max(gap, time.Since(last))
+}
+
+// The whole life of the migration in a fleet of two, with records all the time.
+// single-table-migration#54, 59, 61
+func TestTableMigration(t *testing.T) {
+	inLegacy(t, 4, func(t *testing.T, l *legacy) {
+		status := func(m *member) TableMigrationStatus { return *m.Status().TableMigration }
+		a, b := l.start("a"), l.start("b")
+		l.until(time.Minute, "leases", func() bool { return l.owners()["a"] == 2 && l.owners()["b"] == 2 })
+		assert.Equal(t, string(singletable.Init), status(a).Status)
+		assert.Contains(t, keys(l.coordinator), "Leader", "the lock of the legacy table")
+		assert.NotContains(t, keys(l.lease), "Leader")
+		assert.ElementsMatch(t, []string{"a", "b"}, keys(l.workers))
+		l.put(20)
+		l.until(time.Minute, "INIT", func() bool { return stored(l.coordinator) == string(singletable.Init) })
+		l.until(time.Minute, "a reason", func() bool { return status(a).Waiting != "" })
+		assert.Contains(t, status(a).Waiting, "every lease owner knows the migration; it is left so until ")
+		assert.Equal(t, "the leader decides", status(b).Waiting)
+
+		time.Sleep(59 * time.Minute)
+		require.Equal(t, string(singletable.Init), stored(l.coordinator))
+		l.put(20)
+		l.until(5*time.Minute, "DEPLOYED", func() bool { return stored(l.coordinator) == string(singletable.Deployed) })
+		l.until(time.Minute, "all know", func() bool {
+			return status(a).Status == string(singletable.Deployed) && status(b).Status == string(singletable.Deployed)
+		})
+		assert.Equal(t, "all workers can be deployed with MigrateAllEntities", status(a).Waiting)
+
+		require.NoError(t, a.stop())
+		a = l.start("a", second)
+		l.until(time.Minute, "join", func() bool { return l.owners()["a"] == 2 })
+		assert.Equal(t, string(singletable.Pending), status(a).Status)
+		assert.ElementsMatch(t, []string{"b"}, keys(l.workers), "its record is in the lease table now")
+		assert.Contains(t, keys(l.lease), "a")
+		l.put(20)
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, string(singletable.Deployed), stored(l.coordinator), "a straggler keeps it there")
+
+		require.NoError(t, b.stop())
+		b = l.start("b", second)
+		took := l.until(3*time.Minute, "PENDING", func() bool { return stored(l.coordinator) == string(singletable.Pending) })
+		t.Log("from the last start to PENDING:", took)
+		assert.ElementsMatch(t, []string{"Leader", coordinator.TableMigrationKey}, keys(l.coordinator))
+		assert.Contains(t, keys(l.lease), coordinator.ClientVersionKey)
+		assert.Equal(t, &types.AttributeValueMemberS{Value: "CLIENT_VERSION_MIGRATION"}, l.lease.Item(coordinator.ClientVersionKey)["entityType"])
+		l.put(20)
+
+		time.Sleep(time.Hour - time.Minute)
+		require.Equal(t, string(singletable.Pending), stored(l.coordinator))
+		gap := l.lookOn(2*time.Minute, a, b)
+		assert.LessOrEqual(t, gap, 300*time.Millisecond, "without a leader while the lock changes its table")
+		assert.Equal(t, string(singletable.Complete), stored(l.coordinator))
+		assert.Equal(t, string(singletable.Complete), stored(l.lease))
+		assert.Equal(t, TableMigrationStatus{Status: string(singletable.Complete), Stored: string(singletable.Complete), Since: status(a).Since}, status(a))
+		assert.Equal(t, string(singletable.Complete), status(b).Status)
+		assert.ElementsMatch(t, []string{coordinator.TableMigrationKey}, keys(l.coordinator))
+		assert.Contains(t, keys(l.lease), "Leader")
+		l.put(20)
+
+		// The legacy tables can go.
+		for _, tb := range []*testbed.Table{l.coordinator, l.workers} {
+			_, err := tb.Client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &tb.Name})
+			require.NoError(t, err)
+		}
+		l.aws.ResetCalls()
+		l.put(20)
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, a.stop())
+		a = l.start("a", func(c *Config) { c.MigrateAllEntitiesToLeaseTable = false })
+		l.until(time.Minute, "join", func() bool { return l.owners()["a"] == 2 })
+		assert.Equal(t, string(singletable.Complete), status(a).Status)
+		l.until(time.Minute, "all records", func() bool { return l.delivered() >= 120 })
+		for _, c := range l.aws.Calls() {
+			assert.False(t, c.Client != "test" && (c.Resource == l.coordinator.Name || c.Resource == l.workers.Name), "%v", c)
+		}
+		require.NoError(t, a.stop())
+		require.NoError(t, b.stop())
+		assert.Zero(t, l.requireAllProcessed(), "repeated")
+	})
+}
+
+// single-table-migration#19: too early is told, and what is too early once may be
+// right a few tries later.
+func TestSecondDeploymentTooEarly(t *testing.T) {
+	inLegacy(t, 1, func(t *testing.T, l *legacy) {
+		m := l.start("a", second)
+		<-m.done
+		require.ErrorIs(t, m.err, singletable.ErrTooEarly)
+		assert.ErrorContains(t, m.err, "deploy all workers without MigrateAllEntities first")
+		assert.Empty(t, l.owners())
+
+		m = l.start("b", second)
+		time.Sleep(5 * time.Second)
+		l.coordinator.Put(coordinator.FreshTableMigration(singletable.Deployed, "java", time.Now()).Item().Encode(coordinator.LegacyKey))
+		l.until(10*time.Second, "the lease", func() bool { return l.owners()["b"] == 1 })
+		assert.Equal(t, string(singletable.Pending), m.Status().TableMigration.Status)
+		require.NoError(t, m.stop())
+	})
+}
+
+// A fresh application never makes a legacy table, and needs none.
+// single-table-migration#16
+func TestFreshApplicationHasOneTable(t *testing.T) {
+	for _, migrate := range []bool{false, true} {
+		inFleet(t, 2, func(t *testing.T, f *fleet) {
+			a := f.start("a", func(c *Config) { c.MigrateAllEntitiesToLeaseTable = migrate })
+			b := f.start("b")
+			f.put(20)
+			f.until(time.Minute, "all records", func() bool { return f.delivered() == 20 })
+			time.Sleep(20 * time.Minute)
+			require.NoError(t, a.stop())
+			time.Sleep(time.Minute)
+			out, err := dynamodb.NewFromConfig(f.aws.Config("test")).ListTables(t.Context(), &dynamodb.ListTablesInput{})
+			require.NoError(t, err)
+			assert.Equal(t, []string{testApp}, out.TableNames)
+			tb := &testbed.Table{T: t, Client: dynamodb.NewFromConfig(f.aws.Config("test")), Name: testApp, Key: "leaseKey"}
+			assert.NotContains(t, keys(tb), coordinator.TableMigrationKey)
+			for _, c := range f.aws.Calls() {
+				legacy := c.Resource == coordinator.LegacyTableName(testApp) || c.Resource == testApp+"-WorkerMetricStats"
+				assert.False(t, legacy && c.Operation != "DescribeTable", "%v", c)
+			}
+			require.NoError(t, b.stop())
+		})
+	}
+}
+
+// A worker of 3.4 that joins a fresh application would make a leader of its own.
+func TestLegacyTableAppears(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
+		m := f.start("a")
+		f.until(time.Minute, "the lease", func() bool { return f.owners()["a"] == 1 })
+		f.table(coordinator.LegacyTableName(testApp), "key")
+		time.Sleep(15 * time.Minute)
+		f.log.mu.Lock()
+		assert.Contains(t, fmt.Sprint(f.log.warnings), "a worker of KCL 3.0 to 3.4 has joined")
+		f.log.mu.Unlock()
+		require.NoError(t, m.stop())
+	})
+}
+
+// The leader's death right after the last transaction, of which it never had the
+// answer, costs its lock's term and no more. single-table-migration#37
+func TestLeaderDiesAtCompletion(t *testing.T) {
+	inLegacy(t, 2, func(t *testing.T, l *legacy) {
+		state := coordinator.FreshTableMigration(singletable.Deployed, "java", time.Now())
+		l.coordinator.Put(state.Item().Encode(coordinator.LegacyKey))
+		a, b := l.start("a", second), l.start("b", second)
+		l.until(3*time.Minute, "PENDING", func() bool { return stored(l.coordinator) == string(singletable.Pending) })
+		time.Sleep(time.Hour - time.Minute)
+		dying, other := a, b
+		if b.Status().Leading {
+			dying, other = b, a
+		}
+		l.aws.Inject(kcltest.Fault{Clients: []string{dying.name}, Operations: []string{"TransactWriteItems"}, Effect: kcltest.LoseAnswer})
+		l.until(3*time.Minute, "COMPLETE", func() bool { return stored(l.lease) == string(singletable.Complete) })
+		l.kill(dying)
+		took := l.until(time.Minute, "another leader", func() bool { return other.Status().Leading })
+		t.Log("without a leader for", took)
+		assert.LessOrEqual(t, took, 45*time.Second)
+	})
+}
