@@ -110,7 +110,7 @@ func TestRoundTrip(t *testing.T) {
 	assert.Equal(t, got.Stream+":"+got.ShardID, got.Key)
 }
 
-// leases#2
+// leases#2, single-table-migration#2
 func TestKindsOfItems(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

@@ -71,7 +71,7 @@ func keysOf(leases []Lease) []string {
 	return keys
 }
 
-// leases#36
+// leases#36, single-table-migration#65
 func TestEmpty(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -100,7 +100,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// leases#37
+// leases#37, single-table-migration#65
 func TestListLimit(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -163,7 +163,7 @@ func TestBadItemsAreBounded(t *testing.T) {
 	assert.Len(t, s.bad, maxBadKeys)
 }
 
-// leases#39: see also TestErrorClasses.
+// leases#39, single-table-migration#63: see also TestErrorClasses.
 func TestScanOfSegments(t *testing.T) {
 	segments := []*pages{
 		{pages: [][]map[string]any{{leaseJSON("a")}, {leaseJSON("b"), otherJSON("w1")}}, units: 1.5},

@@ -17,8 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/coordinator"
 	"github.com/go-kcl/kcl/internal/ddb"
 	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/internal/testbed"
 	"github.com/go-kcl/kcl/internal/wait"
 	"github.com/go-kcl/kcl/lease"
 	"github.com/go-kcl/kcl/shardsync"
@@ -174,6 +176,38 @@ func TestLeaderWithoutLockStopsListing(t *testing.T) {
 		defer mu.Unlock()
 		assert.Equal(t, 1, together, "workers that listed at one time")
 		assert.Equal(t, map[string]int{"a": 1, "b": 1}, calls)
+	})
+}
+
+// A lease table that holds all but leases is as good as an empty one: one worker
+// is elected, and lists. single-table-migration#78
+func TestGateBesideOtherItems(t *testing.T) {
+	const shards = 20 // one page
+	inFleet(t, shards, func(t *testing.T, f *fleet) {
+		w := &listWatch{f: f}
+		w.install()
+		d := dynamodb.NewFromConfig(f.aws.Config("test"))
+		_, err := ddb.NewTable(ddb.TableConfig{Client: d, Table: testApp, BillingMode: types.BillingModePayPerRequest}).Prepare(t.Context())
+		require.NoError(t, err)
+		tb := &testbed.Table{T: t, Client: d, Name: testApp, Key: "leaseKey"}
+		str := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+		tb.Put(map[string]types.AttributeValue{"leaseKey": str("Leader"), "entityType": str("LEADER"), "ownerName": str("gone"), "leaseDuration": str("20000"), "recordVersionNumber": str("v")})
+		tb.Put(map[string]types.AttributeValue{"leaseKey": str("gone"), "entityType": str("WORKER_METRIC_STATS"), "lut": &types.AttributeValueMemberN{Value: "1"}})
+		tb.Put(coordinator.FreshClientVersion(coordinator.ClientVersion3X, "gone", time.Now()).Item().Encode("leaseKey"))
+
+		for i := range 10 {
+			f.start(fmt.Sprintf("worker-%02d", i))
+		}
+		f.until(2*time.Minute, "leases", func() bool { return len(f.leases()) == shards })
+		for i := range 2 { // with leases in the table nobody lists
+			f.start(fmt.Sprintf("late-%02d", i))
+		}
+		time.Sleep(time.Minute)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		assert.Len(t, w.callers, 1)
+		assert.Equal(t, 1, w.calls)
+		assert.Empty(t, w.outsider)
 	})
 }
 

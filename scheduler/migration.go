@@ -39,7 +39,7 @@ type leadership struct {
 func newMachine(c Config, d *dynamodb.Client, decider func() *leader.Decider) (*singletable.Machine, error) {
 	return singletable.NewMachine(singletable.MachineConfig{
 		Config: singletable.Config{
-			Worker: c.WorkerIdentifier, MigrateAllEntities: c.MigrateAllEntitiesToLeaseTable, CompleteBake: c.TableMigrationCompleteBakeTime,
+			Worker: c.WorkerIdentifier, MigrateAllEntitiesToLeaseTable: c.MigrateAllEntitiesToLeaseTable, CompleteBake: c.TableMigrationCompleteBakeTime,
 		},
 		Tables: singletable.NewTables(singletable.TablesConfig{
 			Client: d, Lease: c.Table.Name, Legacy: c.CoordinatorStateTable, LegacyRecords: c.WorkerMetricsTable, Worker: c.WorkerIdentifier,

@@ -1,7 +1,12 @@
 package scheduler
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,7 +95,7 @@ func (f *fleet) lookOn(d time.Duration, ms ...*member) (gap time.Duration) {
 }
 
 // The whole life of the migration in a fleet of two, with records all the time.
-// single-table-migration#54, 59, 61
+// single-table-migration#54,59,61
 func TestTableMigration(t *testing.T) {
 	inLegacy(t, 4, func(t *testing.T, l *legacy) {
 		status := func(m *member) TableMigrationStatus { return *m.Status().TableMigration }
@@ -113,7 +118,7 @@ func TestTableMigration(t *testing.T) {
 		l.until(time.Minute, "all know", func() bool {
 			return status(a).Status == string(singletable.Deployed) && status(b).Status == string(singletable.Deployed)
 		})
-		assert.Equal(t, "all workers can be deployed with MigrateAllEntities", status(a).Waiting)
+		assert.Equal(t, "all workers can be deployed with MigrateAllEntitiesToLeaseTable", status(a).Waiting)
 
 		require.NoError(t, a.stop())
 		a = l.start("a", second)
@@ -175,7 +180,7 @@ func TestSecondDeploymentTooEarly(t *testing.T) {
 		m := l.start("a", second)
 		<-m.done
 		require.ErrorIs(t, m.err, singletable.ErrTooEarly)
-		assert.ErrorContains(t, m.err, "deploy all workers without MigrateAllEntities first")
+		assert.ErrorContains(t, m.err, "deploy all workers without MigrateAllEntitiesToLeaseTable first")
 		assert.Empty(t, l.owners())
 
 		m = l.start("b", second)
@@ -246,5 +251,102 @@ func TestLeaderDiesAtCompletion(t *testing.T) {
 		took := l.until(time.Minute, "another leader", func() bool { return other.Status().Leading })
 		t.Log("without a leader for", took)
 		assert.LessOrEqual(t, took, 45*time.Second)
+	})
+}
+
+// single-table-migration#74: a leader by the legacy table's lock that cannot do its
+// work gives that lock up, and another takes over.
+func TestLeaderGivesUpLegacyLock(t *testing.T) {
+	inLegacy(t, 2, func(t *testing.T, l *legacy) {
+		a := l.start("a")
+		l.until(time.Minute, "a leader", func() bool { return a.Status().Leading })
+		b := l.start("b")
+		time.Sleep(5 * time.Second)
+		l.aws.Inject(kcltest.Fault{Clients: []string{"a"}, Operations: []string{"Scan"}, Effect: kcltest.Break})
+		l.until(2*time.Minute, "another leader", func() bool { return b.Status().Leading })
+		assert.False(t, a.Status().Leading)
+		assert.Equal(t, &types.AttributeValueMemberS{Value: "b"}, l.coordinator.Item("Leader")["ownerName"])
+		require.NoError(t, a.stop())
+		require.NoError(t, b.stop())
+	})
+}
+
+// A leader that cannot read how far the migration is does not lead, and leaves the
+// lock to who can. single-table-migration#40
+func TestLeaderThatCannotReadTheState(t *testing.T) {
+	inLegacy(t, 2, func(t *testing.T, l *legacy) {
+		began := time.Now()
+		b := l.start("b")
+		l.until(time.Minute, "a leader", func() bool { return b.Status().Leading })
+		// Of c's reads those of the lock succeed.
+		var denied atomic.Int64
+		c := l.start("c", refusing(func(operation, body string) bool {
+			no := time.Since(began) > time.Minute && operation == "GetItem" && strings.Contains(body, coordinator.TableMigrationKey)
+			if no {
+				denied.Add(1)
+			}
+			return no
+		}))
+		time.Sleep(time.Minute)
+		require.NoError(t, b.stop())
+		l.until(time.Minute, "the lock", func() bool { return lockOf(l.coordinator) == "c" })
+		d := l.start("d")
+		gap := l.lookOn(time.Minute, c, d)
+		assert.True(t, d.Status().Leading)
+		assert.Less(t, gap, 30*time.Second, "it keeps the lock for 15 s")
+		assert.Positive(t, denied.Load())
+		require.NoError(t, d.stop())
+	})
+}
+
+func lockOf(tb *testbed.Table) string {
+	s, _ := tb.Item("Leader")["ownerName"].(*types.AttributeValueMemberS)
+	if s == nil {
+		return ""
+	}
+	return s.Value
+}
+
+// refusing cuts off the calls that refuse says.
+func refusing(refuse func(operation, body string) bool) func(*Config) {
+	return func(c *Config) { c.AWS.HTTPClient = refuser{c.AWS.HTTPClient, refuse} }
+}
+
+type refuser struct {
+	aws.HTTPClient
+	refuse func(operation, body string) bool
+}
+
+func (r refuser) Do(q *http.Request) (*http.Response, error) {
+	if q.Body != nil {
+		body, err := io.ReadAll(q.Body)
+		if err != nil {
+			return nil, err
+		}
+		q.Body = io.NopCloser(bytes.NewReader(body))
+		_, operation, _ := strings.Cut(q.Header.Get("X-Amz-Target"), ".")
+		if r.refuse(operation, string(body)) {
+			return nil, errCut
+		}
+	}
+	return r.HTTPClient.Do(q)
+}
+
+// single-table-migration#77: a leader that cannot report goes on assigning.
+func TestReportsAndAssignmentAreApart(t *testing.T) {
+	inFleet(t, 4, func(t *testing.T, f *fleet) {
+		var broken atomic.Bool
+		a := f.start("a", refusing(func(operation, body string) bool {
+			return broken.Load() && operation == "UpdateItem" && strings.Contains(body, "WORKER_METRIC_STATS")
+		}))
+		f.until(time.Minute, "a leader", func() bool { return a.Status().Leading })
+		b, c := f.start("b"), f.start("c")
+		f.until(2*time.Minute, "a spread", func() bool { o := f.owners(); return o["a"] > 0 && o["b"] > 0 && o["c"] > 0 })
+		broken.Store(true)
+		time.Sleep(2 * time.Minute)
+		f.kill(b)
+		f.until(time.Minute, "a new owner", func() bool { return f.owners()["b"] == 0 })
+		assert.True(t, a.Status().Leading)
+		require.NoError(t, c.stop())
 	})
 }

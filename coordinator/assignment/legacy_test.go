@@ -3,6 +3,7 @@ package assignment
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -205,7 +206,7 @@ func TestRecordThatTells(t *testing.T) {
 	}
 }
 
-// lease-assignment-and-worker-metrics#18, do better 10
+// lease-assignment-and-worker-metrics#18, do better 10, single-table-migration#69
 func TestStaleRecordsOfBothTables(t *testing.T) {
 	const day = 24 * time.Hour
 	inMoving(t, func(t *testing.T, m *moving) {
@@ -354,7 +355,7 @@ func TestLegacyReads(t *testing.T) {
 			assert.Equal(t, 1, m.aws.Count("DeleteItem", "A/loop"))
 		})
 	})
-	t.Run("that fail once", func(t *testing.T) { // lease-assignment-and-worker-metrics#25
+	t.Run("that fail once", func(t *testing.T) { // lease-assignment-and-worker-metrics#25, single-table-migration#68
 		inMoving(t, func(t *testing.T, m *moving) {
 			m.legacyReports(0, "B")
 			p := m.leader("A")
@@ -364,7 +365,18 @@ func TestLegacyReads(t *testing.T) {
 			assert.Equal(t, "B", p.targets())
 		})
 	})
-	t.Run("that fail twice", func(t *testing.T) { // lease-assignment-and-worker-metrics#25
+	t.Run("that are cut short are not made again", func(t *testing.T) { // single-table-migration#68
+		inMoving(t, func(t *testing.T, m *moving) {
+			p := m.leader("A")
+			m.aws.Inject(kcltest.Fault{Clients: []string{"A/loop"}, Operations: []string{"Scan"}, Resources: []string{m.legacy.Name}, Effect: kcltest.Hang})
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("stopping"))
+			defer cancel()
+			_, err := p.load(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			assert.Equal(t, 1, scans(m))
+		})
+	})
+	t.Run("that fail twice", func(t *testing.T) { // lease-assignment-and-worker-metrics#25, single-table-migration#68
 		inMoving(t, func(t *testing.T, m *moving) {
 			p := m.leader("A")
 			fault(m, 2)

@@ -252,7 +252,7 @@ func TestPanicInAWrite(t *testing.T) {
 	})
 }
 
-// lease-assignment-and-worker-metrics#23
+// lease-assignment-and-worker-metrics#23, single-table-migration#73,74
 func TestStopDuringARun(t *testing.T) {
 	inCloud(t, func(t *testing.T, c *cloud) {
 		c.create(lease.Lease{Key: "1"})

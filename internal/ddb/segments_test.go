@@ -14,7 +14,7 @@ import (
 	"github.com/go-kcl/kcl/kcltest"
 )
 
-// leases#38
+// leases#38, single-table-migration#64
 func TestSegmentsFor(t *testing.T) {
 	for bytes, want := range map[int64]int{
 		0: 1, 1024: 1, 104857600: 1, 214748364: 1, 214748365: 2, 322122547: 2, 1 << 30: 5, 2 << 30: 10, 5 << 30: 25,
@@ -24,7 +24,7 @@ func TestSegmentsFor(t *testing.T) {
 	}
 }
 
-// leases#38
+// leases#38, single-table-migration#64
 func TestSegmentsAskSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu := kcltest.New(kcltest.Options{Delays: kcltest.NoDelays})

@@ -128,7 +128,7 @@ func Decide(v View) Decision {
 		return d.as(Complete)
 	}
 	if found {
-		local, ok := localFor(stored, true, v.MigrateAllEntities)
+		local, ok := localFor(stored, true, v.MigrateAllEntitiesToLeaseTable)
 		if !ok {
 			local = Init // the item was made anew since this worker started
 		}
@@ -184,7 +184,7 @@ func (d Decision) initial(v View, found bool) Decision {
 		d.Row, d.Why = "I3", "every lease owner knows the migration; it is left so until "+clock(at)
 		d = d.by(at)
 	default:
-		after, _ := localFor(Deployed, true, v.MigrateAllEntities)
+		after, _ := localFor(Deployed, true, v.MigrateAllEntitiesToLeaseTable)
 		d.Row, d.Do, d.After, d.Why = "I4", Update, after, "every lease owner has known the migration for long enough"
 		d.State = v.to(Deployed)
 	}
@@ -199,7 +199,7 @@ func (d Decision) deployed(v View, stored Status) Decision {
 		d.Why = "the leader writes to the legacy tables: the second deployment was taken back"
 		return d
 	}
-	d.Row, d.Why = "D2", "all workers can be deployed with MigrateAllEntities"
+	d.Row, d.Why = "D2", "all workers can be deployed with MigrateAllEntitiesToLeaseTable"
 	return d
 }
 

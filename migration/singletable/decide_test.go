@@ -75,7 +75,7 @@ type decideCase struct {
 
 func (c decideCase) run(t *testing.T) {
 	v := c.view
-	v.Worker, v.MigrateAllEntities, v.Now = "go", c.migrate, t0
+	v.Worker, v.MigrateAllEntitiesToLeaseTable, v.Now = "go", c.migrate, t0
 	if v.Term = 1; c.term != 0 {
 		v.Term = c.term
 	}
@@ -136,9 +136,9 @@ func TestChecksBeforeTheState(t *testing.T) {
 		{name: "read before the term: the winner of a freed lock may have missed COMPLETE", term: 2, view: View{Local: Pending, Read: stored(Pending, t0), Summary: ofTerm(drained, 2)}, migrate: true, row: "X3", do: ReadItem, local: Pending, cancel: true, why: stateRead},
 		{name: "read as a follower", term: 2, view: View{Local: Pending, Read: Read{Outcome: None, At: t0}}, migrate: true, row: "X3", do: ReadItem, local: Pending, cancel: true, why: stateRead},
 		{name: "read a minute ago", view: View{Local: Init, Read: Read{Outcome: None, At: t0.Add(-time.Minute), Term: 1}, Summary: allNew}, row: "X3", do: ReadItem, local: Init, leads: true, why: stateRead},
-		{name: "read a minute ago, a later read just failed", view: View{Local: Deployed, Read: Read{Outcome: Found, State: stored(Deployed, t0).State, At: t0.Add(-time.Minute), Tried: t0, Failing: t0, Term: 1}}, row: "D2", local: Deployed, leads: true, cancel: true, next: time.Minute, why: "all workers can be deployed with MigrateAllEntities"},
-		{name: "a lost answer may still come true", view: View{Local: Deployed, Read: Read{Outcome: Found, State: stored(Deployed, t0).State, At: t0, Term: 1, Unsettled: t0.Add(-119 * time.Second)}}, row: "D2", local: Deployed, leads: true, cancel: true, next: 5 * time.Second, why: "all workers can be deployed with MigrateAllEntities"},
-		{name: "a lost answer, long ago", view: View{Local: Deployed, Read: Read{Outcome: Found, State: stored(Deployed, t0).State, At: t0, Term: 1, Unsettled: t0.Add(-2 * time.Minute)}}, row: "D2", local: Deployed, leads: true, cancel: true, next: time.Minute, why: "all workers can be deployed with MigrateAllEntities"},
+		{name: "read a minute ago, a later read just failed", view: View{Local: Deployed, Read: Read{Outcome: Found, State: stored(Deployed, t0).State, At: t0.Add(-time.Minute), Tried: t0, Failing: t0, Term: 1}}, row: "D2", local: Deployed, leads: true, cancel: true, next: time.Minute, why: "all workers can be deployed with MigrateAllEntitiesToLeaseTable"},
+		{name: "a lost answer may still come true", view: View{Local: Deployed, Read: Read{Outcome: Found, State: stored(Deployed, t0).State, At: t0, Term: 1, Unsettled: t0.Add(-119 * time.Second)}}, row: "D2", local: Deployed, leads: true, cancel: true, next: 5 * time.Second, why: "all workers can be deployed with MigrateAllEntitiesToLeaseTable"},
+		{name: "a lost answer, long ago", view: View{Local: Deployed, Read: Read{Outcome: Found, State: stored(Deployed, t0).State, At: t0, Term: 1, Unsettled: t0.Add(-2 * time.Minute)}}, row: "D2", local: Deployed, leads: true, cancel: true, next: time.Minute, why: "all workers can be deployed with MigrateAllEntitiesToLeaseTable"},
 		{name: "read fails single-table-migration#40", view: View{Local: Init, Read: Read{Outcome: Failed, At: t0, Tried: t0, Failing: t0, Term: 1}, Summary: allNew}, row: "X4", local: Init, next: time.Second, why: "the state cannot be read"},
 		{name: "read failed a second ago single-table-migration#40", view: View{Local: Init, Read: Read{Outcome: Failed, Tried: t0.Add(-time.Second), Failing: t0.Add(-time.Second), Term: 1}}, row: "X4", do: ReadItem, local: Init, why: "the state cannot be read"},
 		{name: "read has failed for 14.9 s", view: View{Local: Init, Read: Read{Outcome: Failed, Tried: t0, Failing: t0.Add(-14900 * time.Millisecond), Term: 1}}, row: "X4", local: Init, next: time.Second, why: "the state cannot be read"},
@@ -185,7 +185,7 @@ func TestInit(t *testing.T) {
 		{name: "the longer bake is not this one's single-table-migration#13", view: View{Config: Config{CompleteBake: 2 * time.Hour}, Local: Init, Read: stored(Init, t0.Add(-time.Hour)), Summary: allNew}, row: "I4", do: Update, stores: Deployed, local: Init, after: Deployed, leads: true, cancel: true, why: "every lease owner has known the migration for long enough"},
 		{name: "by a worker of the second deployment, after the item was made anew", view: View{Local: Pending, Read: stored(Init, time.Unix(0, 0)), Summary: allNew}, migrate: true, row: "I4", do: Update, stores: Deployed, local: Init, after: Pending, leads: true, cancel: true, why: "every lease owner has known the migration for long enough"},
 
-		{name: "DEPLOYED while local is INIT: its time begins no bake single-table-migration#26", view: View{Local: Init, Read: stored(Deployed, time.Unix(0, 0)), Summary: allNew}, row: "D2", local: Deployed, leads: true, cancel: true, next: time.Minute, why: "all workers can be deployed with MigrateAllEntities"},
+		{name: "DEPLOYED while local is INIT: its time begins no bake single-table-migration#26", view: View{Local: Init, Read: stored(Deployed, time.Unix(0, 0)), Summary: allNew}, row: "D2", local: Deployed, leads: true, cancel: true, next: time.Minute, why: "all workers can be deployed with MigrateAllEntitiesToLeaseTable"},
 	})
 }
 
@@ -193,7 +193,7 @@ func TestDeployed(t *testing.T) {
 	runCases(t, []decideCase{
 		{name: "PENDING, config false single-table-migration#28", view: View{Local: Deployed, Read: stored(Pending, t0), Summary: drained}, row: "D1", do: Update, stores: Deployed, local: Deployed, leads: true, cancel: true, why: "the leader writes to the legacy tables: the second deployment was taken back"},
 		{name: "PENDING, config false, nothing known: this worker is the evidence", view: View{Local: Init, Read: stored(Pending, t0)}, row: "D1", do: Update, stores: Deployed, local: Deployed, leads: true, cancel: true, why: "the leader writes to the legacy tables: the second deployment was taken back"},
-		{name: "an old owner does not undo it", view: View{Local: Deployed, Read: stored(Deployed, t0), Summary: oneOld}, row: "D2", local: Deployed, leads: true, cancel: true, next: time.Minute, why: "all workers can be deployed with MigrateAllEntities"},
+		{name: "an old owner does not undo it", view: View{Local: Deployed, Read: stored(Deployed, t0), Summary: oneOld}, row: "D2", local: Deployed, leads: true, cancel: true, next: time.Minute, why: "all workers can be deployed with MigrateAllEntitiesToLeaseTable"},
 		{name: "item deleted by hand: begins anew", view: View{Local: Deployed, Read: none(), Summary: allNew}, row: "I2", do: Create, stores: Init, local: Init, leads: true, cancel: true, why: "every lease owner knows the migration"},
 	})
 }
@@ -269,7 +269,7 @@ func TestPendingStored(t *testing.T) {
 
 // single-table-migration#33: what was undone goes through the whole bake again.
 func TestBakeBeginsAnew(t *testing.T) {
-	v := View{Config: Config{Worker: "go", MigrateAllEntities: true}, Now: t0, Local: Pending, Term: 1, Read: stored(Pending, t0.Add(-23*time.Hour)), Summary: oneLegacy, Look: clean}
+	v := View{Config: Config{Worker: "go", MigrateAllEntitiesToLeaseTable: true}, Now: t0, Local: Pending, Term: 1, Read: stored(Pending, t0.Add(-23*time.Hour)), Summary: oneLegacy, Look: clean}
 	d := Decide(v)
 	require.Equal(t, Update, d.Do)
 	v.Read.State, v.Summary, v.Local = d.State, drained, d.After

@@ -21,7 +21,7 @@
 //	  └───────────────────────┘                 └───────────────────────────┘
 //	      an owner is old                         somebody writes there again
 //
-// A worker is deployed twice: first without [Config.MigrateAllEntities], which
+// A worker is deployed twice: first without [Config.MigrateAllEntitiesToLeaseTable], which
 // leads to DEPLOYED, then with it, which leads to COMPLETE. By what is stored and
 // by that setting it has a status of its own, which says where it reads and
 // writes ([Begin], [WritesLease]). A fresh application has no legacy table and is

@@ -254,7 +254,7 @@ func (x *explorer) acts(s *state, i int, lock uint8) bool {
 func (x *explorer) view(s *state, i int) View {
 	w := &s.w[i]
 	now := time.Unix(1_000_000_000, 0)
-	v := View{Config: Config{Worker: string(rune('a' + i)), MigrateAllEntities: w[wKind] == second}, Now: now, Local: statusOf[w[wLocal]]}
+	v := View{Config: Config{Worker: string(rune('a' + i)), MigrateAllEntitiesToLeaseTable: w[wKind] == second}, Now: now, Local: statusOf[w[wLocal]]}
 	if w[wLock] == legacyLock {
 		v.Term = 1
 	}

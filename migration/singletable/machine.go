@@ -118,7 +118,7 @@ func (m *Machine) Start(ctx context.Context, noLegacyTables bool) (_ Status, err
 	}
 	began := time.Now()
 	defer func() { m.measureStart(began, err) }()
-	f, err := m.cfg.Tables.Facts(ctx, m.cfg.MigrateAllEntities, noLegacyTables)
+	f, err := m.cfg.Tables.Facts(ctx, m.cfg.MigrateAllEntitiesToLeaseTable, noLegacyTables)
 	if err != nil {
 		return Unknown, err
 	}

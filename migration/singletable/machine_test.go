@@ -36,7 +36,7 @@ func (w *world) play(name string, migrate bool) *player {
 	p := &player{w: w, name: name, done: make(chan error, 1), endTerm: func() {}}
 	var err error
 	p.Machine, err = NewMachine(MachineConfig{
-		Config: Config{Worker: name, MigrateAllEntities: migrate}, Tables: w.tables(name), Metrics: &p.figures,
+		Config: Config{Worker: name, MigrateAllEntitiesToLeaseTable: migrate}, Tables: w.tables(name), Metrics: &p.figures,
 		NewLock: func() map[string]types.AttributeValue {
 			return item{"ownerName": str(name), "leaseDuration": str("30000"), "recordVersionNumber": str("new")}
 		},
@@ -350,7 +350,7 @@ func TestRunBeforeTheStart(t *testing.T) {
 // succeeded it is a no-op.
 func TestStartAgain(t *testing.T) {
 	inWorld(t, "init", func(t *testing.T, w *world) {
-		m, err := NewMachine(MachineConfig{Config: Config{Worker: "a", MigrateAllEntities: true}, Tables: w.tables("a")})
+		m, err := NewMachine(MachineConfig{Config: Config{Worker: "a", MigrateAllEntitiesToLeaseTable: true}, Tables: w.tables("a")})
 		require.NoError(t, err)
 		for range 3 {
 			_, err = m.Start(t.Context(), false)
@@ -377,7 +377,7 @@ func TestStartAgain(t *testing.T) {
 // set by the first start alone, and may be asked for at any time.
 func TestStatusOfAWorker(t *testing.T) {
 	inWorld(t, "deployed", func(t *testing.T, w *world) {
-		m, err := NewMachine(MachineConfig{Config: Config{Worker: "a", MigrateAllEntities: true}, Tables: w.tables("a")})
+		m, err := NewMachine(MachineConfig{Config: Config{Worker: "a", MigrateAllEntitiesToLeaseTable: true}, Tables: w.tables("a")})
 		require.NoError(t, err)
 		assert.Equal(t, Unknown, m.Status())
 		assert.Equal(t, Unknown, m.Started())
@@ -413,7 +413,7 @@ func TestLostAnswerIsLookedAfter(t *testing.T) {
 		p.know(allNew)
 		time.Sleep(5 * time.Second)
 		fault.Remove()
-		assert.Equal(t, Report{Stored: Deployed, Local: Deployed, Row: "D2", Waits: "all workers can be deployed with MigrateAllEntities", Since: p.Report().Since}, p.Report())
+		assert.Equal(t, Report{Stored: Deployed, Local: Deployed, Row: "D2", Waits: "all workers can be deployed with MigrateAllEntitiesToLeaseTable", Since: p.Report().Since}, p.Report())
 		w.aws.ResetCalls()
 		time.Sleep(time.Minute)
 		assert.InDelta(t, 12, w.aws.Count("GetItem", "p"), 1)

@@ -8,7 +8,7 @@ import (
 	"github.com/go-kcl/kcl/coordinator"
 )
 
-// ErrTooEarly says that a worker was started with [Config.MigrateAllEntities]
+// ErrTooEarly says that a worker was started with [Config.MigrateAllEntitiesToLeaseTable]
 // before all workers of the fleet had run for an hour without. A later start
 // succeeds once the status is DEPLOYED.
 var ErrTooEarly = errors.New("second deployment of the single-table migration before the first is done")
@@ -49,7 +49,7 @@ type Facts struct {
 	// Stored is the state in the legacy table.
 	Stored State
 	Found  bool
-	// Migrate is [Config.MigrateAllEntities].
+	// Migrate is [Config.MigrateAllEntitiesToLeaseTable].
 	Migrate bool
 }
 
@@ -97,7 +97,7 @@ func Begin(f Facts) (Status, error) {
 	if f.Found {               // S8
 		said = "says " + string(f.Stored.Value)
 	}
-	return Unknown, fmt.Errorf("%w: item %s of table %s %s: deploy all workers without MigrateAllEntities first and wait until it says %s",
+	return Unknown, fmt.Errorf("%w: item %s of table %s %s: deploy all workers without MigrateAllEntitiesToLeaseTable first and wait until it says %s",
 		ErrTooEarly, coordinator.TableMigrationKey, f.Table, said, Deployed)
 }
 

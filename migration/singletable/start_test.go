@@ -21,7 +21,7 @@ func TestBegin(t *testing.T) {
 		return f
 	}
 	const early = "second deployment of the single-table migration before the first is done: item TableMigration3.5 of table app-CoordinatorState "
-	const deploy = ": deploy all workers without MigrateAllEntities first and wait until it says TABLE_MIGRATION_STATUS_DEPLOYED"
+	const deploy = ": deploy all workers without MigrateAllEntitiesToLeaseTable first and wait until it says TABLE_MIGRATION_STATUS_DEPLOYED"
 	for _, tc := range []struct {
 		name  string
 		facts Facts

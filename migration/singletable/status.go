@@ -37,12 +37,12 @@ type Config struct {
 	// Worker is this worker's id: the owner in the leader's lock, and the writer
 	// in the migration's item.
 	Worker string
-	// MigrateAllEntities makes this worker write all that is not a lease to the
+	// MigrateAllEntitiesToLeaseTable makes this worker write all that is not a lease to the
 	// lease table, too: the second of the two deployments of the migration. Set
 	// it only once the status is DEPLOYED: a start before that fails. It is
 	// ignored once the migration is complete. KCL:
 	// migrateAllEntitiesToLeaseTable.
-	MigrateAllEntities bool
+	MigrateAllEntitiesToLeaseTable bool
 	// CompleteBake is how long nobody may have used the legacy tables before
 	// they are given up for good. From 1 hour to 7 days, in whole seconds; 0
 	// means 24 hours. KCL: tableMigrationCompleteBakeTimeSeconds, which is

@@ -336,7 +336,7 @@ func TestFinalizeAnswerLost(t *testing.T) {
 		sent := w.aws.Count("TransactWriteItems", "C")
 		r, err := tb.Read(t.Context(), 1)
 		require.NoError(t, err)
-		next := Decide(View{Config: Config{Worker: "C", MigrateAllEntities: true}, Now: time.Now(), Local: Pending, Term: 1, Read: r})
+		next := Decide(View{Config: Config{Worker: "C", MigrateAllEntitiesToLeaseTable: true}, Now: time.Now(), Local: Pending, Term: 1, Read: r})
 		assert.Equal(t, "X8", next.Row)
 		assert.Equal(t, Complete, next.Local)
 		assert.Equal(t, str("v1"), w.lease.Item("Leader")["recordVersionNumber"])
