@@ -21,6 +21,11 @@
 // one over; no lease of a shard that is not read to its end goes without a sign
 // of life of an owner for longer than a bound.
 //
+// The tables: while an application moves from those of KCL 3.0 to 3.4 into the
+// lease table, each worker writes the tables of its release and setting, the
+// migration's item changes by its leader and by the rules alone, and at each of its
+// states the tables hold items of the form that a fleet of Java workers left.
+//
 // The logs: a warning or an error in a Java worker's log that is not in a short
 // list (harmless, in javalog_test.go) fails the scenario.
 package interop

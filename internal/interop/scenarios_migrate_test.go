@@ -16,6 +16,10 @@ func decimal(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
+// reread is the time within which a leader sees that the migration's item was set back:
+// Go reads it once a minute, Java every second.
+const reread = 80 * time.Second
+
 // migration is an application whose state moves from the tables of KCL 3.0 to 3.4
 // into the lease table.
 type migration struct {
@@ -27,6 +31,7 @@ type migration struct {
 func newMigration(t *testing.T) *migration {
 	m := &migration{fleet: newFleet(t, 4)}
 	m.times.report = 4000
+	m.times.failover = 6000 // 3.4.0 assigns leases every two of it
 	m.bound = 150 * time.Second
 	m.pardons = migrationPardons
 	m.mu.Lock()
@@ -67,8 +72,13 @@ func (m *migration) start(side string, p phase) string {
 // join starts a worker that is to have leases.
 func (m *migration) join(side string, p phase) string {
 	m.Helper()
+	return m.joins(m.start(side, p), p)
+}
+
+// joins waits until a worker that has been started has leases.
+func (m *migration) joins(name string, p phase) string {
+	m.Helper()
 	m.loads.set(90, m.live()...)
-	name := m.start(side, p)
 	m.loads.set(5, name)
 	m.until(150*time.Second, name+", of "+p.String()+", joins under "+m.leader()+", and delivers", m.has(name))
 	m.loads.set(50, m.live()...)
@@ -116,11 +126,22 @@ func play(t *testing.T, leads, follows string) {
 	first, _ := m.wave(leads, follows, phase1)
 	m.at(60*time.Second, "INIT")
 	m.holds("3.5-table-migration-init")
+	early := ""
+	if leads == "java" { // which looks every second
+		// Who is asked to migrate too early waits, and comes in once it may.
+		early = m.start(follows, phase2)
+		time.Sleep(8 * time.Second)
+		assert.False(t, m.reporting(early), "a worker takes part that was asked to migrate before all were ready")
+	}
 	m.age("INIT")
-	m.at(20*time.Second, "DEPLOYED")
-	m.holds("3.5-table-migration-deployed")
+	m.at(reread, "DEPLOYED")
+	m.holds("3.5-table-migration-deployed", early)
 	assert.Equal(t, first, m.leader())
 	m.flows()
+	if early != "" {
+		m.joins(early, phase2)
+		m.stop(early)
+	}
 
 	first, _ = m.wave(leads, follows, phase2)
 	m.at(60*time.Second, "PENDING")
@@ -128,7 +149,7 @@ func play(t *testing.T, leads, follows string) {
 	m.holds("3.5-table-migration-pending")
 	assert.Equal(t, first, m.leader())
 	m.age("PENDING")
-	m.at(30*time.Second, "COMPLETE")
+	m.at(reread, "COMPLETE")
 	m.until(60*time.Second, "somebody leads by the lease table's lock", m.settled)
 	m.flows()
 	m.holds("3.5-table-migration-complete")
@@ -183,7 +204,7 @@ func back(t *testing.T, leads, follows string) {
 	m.stop(straggler)
 	m.at(120*time.Second, "INIT")
 	m.age("INIT")
-	m.at(20*time.Second, "DEPLOYED")
+	m.at(reread, "DEPLOYED")
 	m.holds("3.5-table-migration-deployed")
 
 	m.wave("java", "java", before35)
