@@ -280,9 +280,12 @@ func (f *fleet) holds(state string, except ...string) {
 	f.Helper()
 	want := recordedForm(f.T, state)
 	workers := slices.DeleteFunc(f.live(), func(name string) bool { return slices.Contains(except, name) })
+	// An item of a migration means nothing to workers of 3.4.
+	migrating := slices.ContainsFunc(want, func(line string) bool { return strings.Contains(line, stateKey) })
 	var got []string
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(500 * time.Millisecond) { // a report is on its way
-		if got = form(f.tables(), workers); slices.Equal(want, got) {
+		got = slices.DeleteFunc(form(f.tables(), workers), func(line string) bool { return !migrating && strings.Contains(line, stateKey) })
+		if slices.Equal(want, got) {
 			f.phase("the tables are as recorded: %s", state)
 			return
 		}
