@@ -276,6 +276,9 @@ func (f *fleet) signal(name string, s syscall.Signal) *worker {
 	require.NotNil(f, w, name)
 	if s == syscall.SIGKILL || s == syscall.SIGTERM {
 		w.asked = true
+		f.mu.Lock()
+		f.left[name] = true
+		f.mu.Unlock()
 	}
 	f.say("%s gets %v", name, s)
 	require.NoError(f, w.cmd.Process.Signal(s))

@@ -52,6 +52,7 @@ type watch struct {
 	since      time.Time          // from when
 	begun      bool               // an owner has written a lease
 	given      map[string]gift    // by lease
+	left       map[string]bool    // workers told to go, or killed
 	held       map[string]float64 // seconds that leases were owned, by side
 	legacy     *legacy            // nil unless the application has tables of KCL 3.0 to 3.4
 }
@@ -77,7 +78,7 @@ func newWatch(bound time.Duration, tell func(string, ...any)) *watch {
 	return &watch{
 		bound: bound, tell: tell, items: map[string]item{}, beats: map[string]time.Time{}, owners: map[string]string{},
 		assigned: map[string]int{}, units: map[string]float64{}, excused: map[string]bool{},
-		given: map[string]gift{}, held: map[string]float64{},
+		given: map[string]gift{}, left: map[string]bool{}, held: map[string]float64{},
 	}
 }
 
@@ -324,7 +325,7 @@ func (w *watch) lease(client, key string, was, is item) {
 		g := w.given[key]
 		delete(w.given, key)
 		// A hand-off asks the owner, and takes nothing.
-		if g.to != "" && side(g.to) == "java" && side(client) == "go" && is["checkpointOwner"] == nil && now.Sub(g.at) < patience {
+		if g.to != "" && !w.left[g.to] && side(g.to) == "java" && side(client) == "go" && is["checkpointOwner"] == nil && now.Sub(g.at) < patience {
 			w.faultLocked("%s takes %s from %s, which had it for %v", client, key, g.to, now.Sub(g.at))
 		}
 		if holder == client && side(client) == "go" {
