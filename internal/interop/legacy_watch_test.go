@@ -49,10 +49,7 @@ func newLegacy(report time.Duration) *legacy {
 
 // status is what the migration's item says, without its prefix, "" without item.
 func (l *legacy) status() string {
-	if it := l.coordinator[stateKey]; it != nil {
-		return steps(it)[0].tm
-	}
-	return ""
+	return statusOf(l.coordinator[stateKey])
 }
 
 // holder is who has the lock that counts. The caller holds mu.
@@ -174,7 +171,7 @@ func (w *watch) step(client string, was, is item) {
 	l := w.legacy
 	now := time.Now()
 	fault := func(format string, args ...any) {
-		w.faultLocked("%s at %q→%q: "+format, append([]any{client, before(was), before(is)}, args...)...)
+		w.faultLocked("%s at %q→%q: "+format, append([]any{client, statusOf(was), statusOf(is)}, args...)...)
 	}
 	for _, f := range stepFaults(was, is, client, now) {
 		fault("%s", f)
@@ -182,8 +179,8 @@ func (w *watch) step(client string, was, is item) {
 	if owner := text(l.coordinator[lockKey]["ownerName"]); owner != client {
 		fault("%q has the lock", owner)
 	}
-	w.tell("%s: the migration is at %q, was %q", client, before(is), before(was))
-	l.path = append(l.path, before(is))
+	w.tell("%s: the migration is at %q, was %q", client, statusOf(is), statusOf(was))
+	l.path = append(l.path, statusOf(is))
 	if is == nil {
 		return
 	}
@@ -191,9 +188,9 @@ func (w *watch) step(client string, was, is item) {
 	if _, err := coordinator.TableMigrationOf(it); err != nil {
 		fault("Go cannot read it: %v", err)
 	}
-	switch before(is) {
+	switch statusOf(is) {
 	case "INIT", "DEPLOYED":
-		if before(was) == "PENDING" {
+		if statusOf(was) == "PENDING" {
 			break
 		}
 		// An owner that has only just been given a lease may not have been seen.
@@ -215,7 +212,7 @@ func (w *watch) step(client string, was, is item) {
 			}
 		}
 	}
-	if before(is) == "COMPLETE" {
+	if statusOf(is) == "COMPLETE" {
 		twin := w.see(app, "leaseKey", stateKey)
 		if twin == nil || !slices.Equal(steps(is), steps(twin)) {
 			fault("the lease table says %v, not %v", twin, is)
@@ -223,8 +220,8 @@ func (w *watch) step(client string, was, is item) {
 	}
 }
 
-// before is the status that the migration's item says, "" without one.
-func before(it item) string {
+// statusOf is the status that the migration's item says, "" without one.
+func statusOf(it item) string {
 	if it == nil {
 		return ""
 	}
@@ -244,7 +241,7 @@ func (f *fleet) age(status string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	it := f.see(app+coordinatorTable, "key", stateKey)
-	if got := before(it); got != status {
+	if got := statusOf(it); got != status {
 		f.Fatalf("the migration is at %q, not %q", got, status)
 	}
 	back := number(it["mts"]) - (bake + 100*time.Second).Milliseconds()
