@@ -24,18 +24,22 @@ const reread = 80 * time.Second
 // into the lease table.
 type migration struct {
 	*fleet
-	started int
+	n int // workers started so far
 }
 
 // newMigration starts the application with two Java workers of 3.4.0.
 func newMigration(t *testing.T) *migration {
 	m := &migration{fleet: newFleet(t, 4)}
-	m.times.report = 4000
-	m.times.failover = 6000 // 3.4.0 assigns leases every two of it
-	m.bound = 150 * time.Second
+	report := 30 * time.Second // both sides' default
+	if !*defaults {
+		report = 4 * time.Second
+		m.times.report = report.Milliseconds()
+		m.times.failover = 6000 // 3.4.0 assigns leases every two of it
+	}
+	m.bound = 150 * time.Second * time.Duration(m.slow)
 	m.pardons = migrationPardons
 	m.mu.Lock()
-	m.legacy = newLegacy(time.Duration(m.times.report) * time.Millisecond)
+	m.legacy = newLegacy(report)
 	m.mu.Unlock()
 	m.produce(12)
 	first := m.start("java", before35)
@@ -50,8 +54,8 @@ func newMigration(t *testing.T) *migration {
 
 // start starts a worker and returns its name.
 func (m *migration) start(side string, p phase) string {
-	m.started++
-	name := side + "-" + strconv.Itoa(m.started)
+	m.n++
+	name := side + "-" + strconv.Itoa(m.n)
 	var more []string
 	m.java = *version
 	switch p {
