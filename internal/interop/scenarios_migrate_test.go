@@ -185,6 +185,8 @@ func (m *migration) settled() bool {
 var migrationPardons = []string{
 	// How a Java worker learns that the old lock is not the one that counts any more.
 	`WARN +DynamoDBLockBasedLeaderDecider handleLeaderLockResult failed, releasing lock and returning false`,
+	// One that is asked to migrate too early tries again.
+	`ERROR Scheduler Caught exception when initializing LeaseCoordinator`,
 }
 
 // TestMigrateJavaAlone has none but Java workers: what the other scenarios hold
