@@ -93,15 +93,17 @@ $(EMULATORS)/complete:
 # Scenario test names are Test and the name: RUN=Leaders plays TestLeaders.
 RUN ?=
 KCL_JAVA ?= 3.5.1
+# The release that begins what TestMigrate moves.
+KCL_JAVA_LEGACY = 3.4.0
 INTEROP_ARGS ?=
 .PHONY: interop interop-short interop-needs
 interop: interop-needs ## Play the scenarios of a fleet of Java and Go workers, or RUN=name. Needs Java 17 and Maven; KCL_SKIP_INTEROP=1 waives them.
-	@[ "$(KCL_SKIP_INTEROP)" = 1 ] || { $(GO) vet -tags interop ./internal/interop && \
-		$(GO) test -tags interop -run '^Test$(or $(RUN),(Watch|Short|Lead|Roll|Hand|Reshard|Prepared|Shard|Freeze|Hundred).*)$$' -count 1 -timeout 3h ./internal/interop -v -args -java $(KCL_JAVA) $(INTEROP_ARGS); }
+	@[ "$(KCL_SKIP_INTEROP)" = 1 ] || { internal/interop/javapeer/run $(KCL_JAVA_LEGACY) --resolve && $(GO) vet -tags interop ./internal/interop && \
+		$(GO) test -tags interop -run '^Test$(or $(RUN),(Watch|Short|Lead|Roll|Hand|Reshard|Prepared|Shard|Freeze|Hundred|Migrate).*)$$' -count 1 -timeout 3h ./internal/interop -v -args -java $(KCL_JAVA) $(INTEROP_ARGS); }
 
 interop-short: interop-needs ## The scenario for continuous integration: a minute, at most four. Needs and waiver as above.
 	@[ "$(KCL_SKIP_INTEROP)" = 1 ] || { $(GO) vet -tags interop ./internal/interop && \
-		$(GO) test -tags interop -run '^Test(Short|Watch)$$' -count 1 -timeout 4m ./internal/interop -v; }
+		$(GO) test -tags interop -run '^Test(Short|Watch.*)$$' -count 1 -timeout 4m ./internal/interop -v; }
 
 interop-needs:
 	@if [ "$(KCL_SKIP_INTEROP)" = 1 ]; then echo "interop: waived by KCL_SKIP_INTEROP=1: nothing is shown of Java workers"; \

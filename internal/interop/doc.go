@@ -21,6 +21,11 @@
 // one over; an assignment of a Go leader to a Java worker is not taken back before
 // that one could have renewed it.
 //
+// The tables: while an application moves from those of KCL 3.0 to 3.4 into the
+// lease table, each worker writes the tables of its release and setting, the
+// migration's item changes by its leader and by the rules alone, and at each of its
+// states the tables hold items of the form that a fleet of Java workers left.
+//
 // Pauses: how long a shard's records wait to be read, and how long a lease shows
 // no sign of life of an owner, is held against a bound (law, in gap_test.go) made
 // of what was done to workers in that time and of the times of the side that

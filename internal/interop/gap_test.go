@@ -53,7 +53,8 @@ type law struct {
 	times   times
 	upsets  []upset
 	reigns  []reign
-	absence []span // when there was no worker: nobody is to blame
+	absence []span        // when there was no worker: nobody is to blame
+	least   time.Duration // that any bound is
 }
 
 // times are the settings in milliseconds that both sides are started with, 0 for
@@ -209,7 +210,7 @@ func (l law) bound(s span) (span, time.Duration, string) {
 			until = end
 		}
 	}
-	return s, limit + until.Sub(s.from), why
+	return s, max(limit+until.Sub(s.from), l.least), why
 }
 
 // finding is a span beside its bound.
@@ -302,12 +303,12 @@ func TestBound(t *testing.T) {
 		"nobody was there, then": {none, []upset{{how: "killed", worker: "go-2", at: at(0)}}, gone,
 			[]span{{from: at(0), to: at(50)}}, 10, 60, "go-1", 14 + 16},
 	} {
-		l := law{c.times, c.upsets, c.reigns, c.absence}
+		l := law{times: c.times, upsets: c.upsets, reigns: c.reigns, absence: c.absence}
 		_, limit, _ := l.bound(span{"s", at(c.from), at(c.to), c.by})
 		assert.Equal(t, float64(c.want), limit.Seconds(), name)
 	}
 
-	l := law{none, []upset{{how: "killed", worker: "go-2", at: at(0)}}, gone, []span{{from: at(100), to: at(200)}}}
+	l := law{times: none, upsets: []upset{{how: "killed", worker: "go-2", at: at(0)}}, reigns: gone, absence: []span{{from: at(100), to: at(200)}}}
 	worst, breaches := l.findings([]span{
 		{"s", at(0), at(30), "go-1"}, {"s", at(0), at(31), "go-1"}, {"s", at(1), at(32), "go-1"}, {"r", at(90), at(104), "go-1"}, {"r", at(90), at(214), "go-1"},
 		{"q", at(50), at(100), "go-1"},

@@ -53,6 +53,7 @@ func goPeer(args []string) error {
 	failover, lock, beat, assign, report := ms("failover-ms"), ms("lock-ms"), ms("lock-heartbeat-ms"), ms("assignment-ms"), ms("report-ms")
 	idle, process := ms("idle-ms"), ms("process-ms")
 	balance := flags.Int("balance-every", 0, "")
+	single, bake := flags.Bool("single-table", false, ""), flags.Int64("bake-seconds", 0, "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -85,6 +86,7 @@ func goPeer(args []string) error {
 	c.Leases.FailoverTime, c.Leases.AssignmentInterval, c.Leases.WorkerReportInterval = d(*failover), d(*assign), d(*report)
 	c.Leader.LeaseDuration, c.Leader.HeartbeatPeriod = d(*lock), d(*beat)
 	c.Polling.IdleTimeBetweenReads = d(*idle)
+	c.MigrateAllEntitiesToLeaseTable, c.TableMigrationCompleteBakeTime = *single, d(*bake*1000)
 	u := &c.Leases.WorkerUtilization
 	u.VarianceBalancingFrequency = *balance
 	u.DisableWorkerMetrics = true

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/go-kcl/kcl/internal/interchange"
 )
+
+const lockKey = "Leader"
 
 // item is an item of the lease table.
 type item = map[string]types.AttributeValue
@@ -143,6 +146,11 @@ func text(v types.AttributeValue) string {
 		return v.Value
 	}
 	return ""
+}
+
+func number(v types.AttributeValue) int64 {
+	n, _ := strconv.ParseInt(text(v), 10, 64)
+	return n
 }
 
 func typeOf(v types.AttributeValue) string {

@@ -26,8 +26,6 @@ import (
 	"github.com/go-kcl/kcl/workermetrics"
 )
 
-const lockKey = "Leader"
-
 // watch stands between both sides and DynamoDB.
 type watch struct {
 	eyes   *dynamodb.Client // reads the table unseen
@@ -54,7 +52,9 @@ type watch struct {
 	attendance bool               // somebody is there to own leases
 	begun      bool               // an owner has written a lease
 	gifts      map[string]gift    // by lease
+	left       map[string]bool    // workers told to go, or killed
 	held       map[string]float64 // seconds that leases were owned, by side
+	legacy     *legacy            // nil unless the application has tables of KCL 3.0 to 3.4
 }
 
 // gift is an assignment that a Go leader has made.
@@ -83,7 +83,7 @@ func newWatch(tell func(string, ...any)) *watch {
 		tell: tell, items: map[string]item{}, beats: map[string]time.Time{}, owners: map[string]string{},
 		assigned: map[string]int{}, units: map[string]float64{},
 		coming: map[string]string{}, absence: []span{{to: never}},
-		gifts: map[string]gift{}, held: map[string]float64{},
+		gifts: map[string]gift{}, left: map[string]bool{}, held: map[string]float64{},
 	}
 }
 
@@ -128,8 +128,8 @@ func (w *watch) intercept(ctx context.Context, i wire.Info, run func() wire.Answ
 		return run(), nil
 	}
 	switch i.Operation {
-	case "PutItem", "UpdateItem", "DeleteItem":
-	case "BatchWriteItem", "TransactWriteItems":
+	case "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems":
+	case "BatchWriteItem":
 		w.fault("%s makes a %s, which nobody watches", i.Client, i.Operation)
 		return run(), nil
 	default:
@@ -137,36 +137,71 @@ func (w *watch) intercept(ctx context.Context, i wire.Info, run func() wire.Answ
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.bill(i, "read", ans)
+		w.created(i, ans)
 		return ans, nil
 	}
-	var in struct {
-		TableName string
-		Key, Item map[string]struct{ S string }
+	changes, ok := changesOf(i.Operation, body)
+	if !ok {
+		return run(), nil // refused
 	}
-	if err := json.Unmarshal(body, &in); err != nil {
-		var loose struct{ Item map[string]any }
-		if json.Unmarshal(body, &loose) != nil {
-			return run(), nil // refused
-		}
-	}
-	key := in.Key["leaseKey"].S + in.Item["leaseKey"].S
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ans := run()
 	what := "other writes"
-	if strings.HasPrefix(key, "shardId-") {
+	if strings.HasPrefix(changes[0].key, "shardId-") {
 		what = "lease writes"
 	}
 	w.bill(i, what, ans)
 	if ans.Err != nil {
 		return ans, nil
 	}
-	if in.TableName != app {
-		w.faultLocked("%s writes to table %s", i.Client, in.TableName)
-		return ans, nil
+	for _, c := range changes {
+		switch {
+		case c.table == app:
+			w.written(i.Client, c.op, c.key)
+		case !w.legacyWritten(i.Client, c):
+			w.faultLocked("%s writes to table %s", i.Client, c.table)
+		}
 	}
-	w.written(i.Client, i.Operation, key)
 	return ans, nil
+}
+
+// change is what a call writes.
+type change struct{ op, table, key string }
+
+// changesOf reads what a call would write.
+func changesOf(op string, body []byte) (all []change, ok bool) {
+	type one struct {
+		TableName string
+		Key, Item map[string]struct{ S string }
+	}
+	of := func(op string, in *one) {
+		c := change{op: op, table: in.TableName}
+		for _, attr := range []string{"leaseKey", "key", "wid"} {
+			c.key += in.Key[attr].S + in.Item[attr].S
+		}
+		all = append(all, c)
+	}
+	if op != "TransactWriteItems" {
+		var in one
+		if json.Unmarshal(body, &in) != nil {
+			return nil, false
+		}
+		of(op, &in)
+		return all, true
+	}
+	var in struct{ TransactItems []map[string]*one }
+	if json.Unmarshal(body, &in) != nil {
+		return nil, false
+	}
+	for _, action := range in.TransactItems {
+		for op, what := range action {
+			if op != "ConditionCheck" {
+				of(op+"Item", what)
+			}
+		}
+	}
+	return all, len(all) > 0
 }
 
 // bill adds what a call cost. The caller holds mu.
@@ -214,6 +249,7 @@ func (w *watch) written(client, op, key string) {
 	if is == nil {
 		kind = text(was["entityType"])
 	}
+	w.moved(client, op, app, key, is)
 	switch {
 	case key == lockKey:
 		w.lock(client, was, is)
@@ -267,11 +303,6 @@ func actual(it item) string {
 
 func ended(it item) bool { return text(it["checkpoint"]) == "SHARD_END" }
 
-func number(v types.AttributeValue) int64 {
-	n, _ := strconv.ParseInt(text(v), 10, 64)
-	return n
-}
-
 func (w *watch) lease(client, key string, was, is item) {
 	now := time.Now()
 	if is == nil {
@@ -304,11 +335,11 @@ func (w *watch) lease(client, key string, was, is item) {
 				u.moving = append(u.moving, key)
 			}
 		}
-		holder := text(w.items[lockKey]["ownerName"])
+		holder := w.holder()
 		g := w.gifts[key]
 		delete(w.gifts, key)
 		// A hand-off asks the owner, and takes nothing.
-		if g.to != "" && side(g.to) == "java" && side(client) == "go" && is["checkpointOwner"] == nil && now.Sub(g.at) < patience {
+		if g.to != "" && !w.left[g.to] && side(g.to) == "java" && side(client) == "go" && is["checkpointOwner"] == nil && now.Sub(g.at) < patience {
 			w.faultLocked("%s takes %s from %s, which had it for %v", client, key, g.to, now.Sub(g.at))
 		}
 		if holder == client && side(client) == "go" {
@@ -365,7 +396,7 @@ func (w *watch) upset(how, worker string) {
 	if how == "killed" {
 		u.end = u.at
 	}
-	if lock := w.items[lockKey]; text(lock["ownerName"]) == worker {
+	if lock := w.lockItem(); text(lock["ownerName"]) == worker {
 		u.lock = time.Duration(number(lock["leaseDuration"])) * time.Millisecond
 	}
 	for key, it := range w.items {
@@ -415,7 +446,7 @@ func (w *watch) attend(yes bool) {
 func (w *watch) leader() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return text(w.items[lockKey]["ownerName"])
+	return w.holder()
 }
 
 // census adds to the seconds that leases were owned.
