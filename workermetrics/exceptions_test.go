@@ -2,19 +2,18 @@ package workermetrics
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/go-kcl/kcl/internal/interchange"
 )
 
 // javaExceptions are the places where our report differs from what real Java
-// workers send, on purpose. None changes what a Java worker reads. lut is the
-// time that the report carries.
-func javaExceptions(want *interchange.Sentence, lut string) {
-	// The support code promises the single-table migration, which is not built
-	// yet: with it, Java leaders would migrate the tables.
-	want.Actions = slices.DeleteFunc(want.Actions, func(s string) bool {
-		return s == `SET sup = {"N":"1"}` || s == `SET slu = `+lut
-	})
+// workers send, on purpose. None changes what a Java worker reads.
+func javaExceptions(want *interchange.Sentence) {
+	// A lease or another item that has a worker's name as its key is not spoilt.
+	if !strings.HasSuffix(want.Table, "-WorkerMetricStats") {
+		want.Terms = append(want.Terms, `attribute_not_exists(leaseKey) OR entityType = {"S":"WORKER_METRIC_STATS"}`)
+	}
 	// KCL before 3.5 wrote no entityType. It ignores the attribute.
 	kind := `SET entityType = {"S":"WORKER_METRIC_STATS"}`
 	if !slices.Contains(want.Actions, kind) {

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/ddb"
 	"github.com/go-kcl/kcl/internal/entity"
 )
@@ -92,9 +93,9 @@ func NewStore(cfg StoreConfig) *Store {
 	return s
 }
 
-// Put writes r to this worker's table, whatever the item says; what it does not
-// set stays as it is. A record that others could not read, or that is two
-// periods old, is an error.
+// Put writes r to this worker's table, whatever the record there says; what it does
+// not set stays as it is. A record that others could not read, or that is two
+// periods old, is an error; so is an item of another kind that has this key.
 func (s *Store) Put(ctx context.Context, r Record) error {
 	if err := r.check(time.Now(), s.cfg.Period); err != nil {
 		return fmt.Errorf("record of worker %q: %w", r.Worker, err)
@@ -116,15 +117,23 @@ func (s *Store) Put(ctx context.Context, r Record) error {
 		values[":"+attr] = attrs[attr]
 		sets = append(sets, "#"+attr+" = :"+attr)
 	}
+	in := &dynamodb.UpdateItemInput{
+		TableName:                 &t.name,
+		Key:                       t.keyOf(r.Worker),
+		UpdateExpression:          aws.String("SET " + strings.Join(sets, ", ")),
+		ExpressionAttributeNames:  names,
+		ExpressionAttributeValues: values,
+	}
+	if t.key == attrKey { // the legacy table holds nothing else, and nothing says so
+		in.ConditionExpression = aws.String("attribute_not_exists(#key) OR #" + entity.Attribute + " = :" + entity.Attribute)
+		names["#key"] = t.key
+	}
 	_, err = call(ctx, s, t.what("put", r.Worker), func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
-		return s.cfg.Client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName:                 &t.name,
-			Key:                       t.keyOf(r.Worker),
-			UpdateExpression:          aws.String("SET " + strings.Join(sets, ", ")),
-			ExpressionAttributeNames:  names,
-			ExpressionAttributeValues: values,
-		})
+		return s.cfg.Client.UpdateItem(ctx, in)
 	})
+	if _, failed := ddb.ConditionFailed(err); failed {
+		return fmt.Errorf("%w: table %s has an item %s that is no worker's record: give the worker another identifier", kcl.ErrInvalidState, t.name, r.Worker)
+	}
 	return err
 }
 

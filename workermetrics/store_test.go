@@ -20,13 +20,13 @@ func noMetrics(updated time.Time) Record {
 
 func TestPut(t *testing.T) {
 	now := func() time.Time { return time.Unix(time.Now().Unix(), 0) }
-	// lease-assignment-and-worker-metrics#1, with ruling 24: without the table
-	// migration there is no support code to write.
+	// lease-assignment-and-worker-metrics#1
 	t.Run("a fresh worker", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
-			r := Record{Worker: "w", Updated: now(), Load: Load{map[string][]float64{"C": {85, -1}}, map[string][]int64{"C": {100}}}}
+			r := Record{Worker: "w", Updated: now(), Load: Load{map[string][]float64{"C": {85, -1}}, map[string][]int64{"C": {100}}}, Support: 1, SupportUpdated: now()}
 			require.NoError(t, w.store.Put(t.Context(), r))
 			assert.Equal(t, interchange.Canonical(t, fromJSON(t, `{"leaseKey":{"S":"w"},"entityType":{"S":"WORKER_METRIC_STATS"},"lut":{"N":"946684800"},
+				"sup":{"N":"1"},"slu":{"N":"946684800"},
 				"sts":{"M":{"C":{"L":[{"N":"85"},{"N":"-1"}]}}},"opr":{"M":{"C":{"L":[{"N":"100"}]}}}}`)), w.item())
 		})
 	})
@@ -51,6 +51,20 @@ func TestPut(t *testing.T) {
 			want[attrUpdated] = seconds(now())
 			want[attrStats], want[attrOperatingRange] = &object{Value: item{}}, &object{Value: item{}}
 			assert.Equal(t, interchange.Canonical(t, want), w.item(), "maps are replaced, all else survives")
+		})
+	})
+	t.Run("never over an item of another kind", func(t *testing.T) { // single-table-migration, Do better 21
+		inWorld(t, func(t *testing.T, w *world) {
+			for _, other := range []item{
+				{attrKey: &str{Value: "w"}, entity.Attribute: entity.Stream.Attr()},
+				{attrKey: &str{Value: "w"}, "leaseCounter": &number{Value: "1"}}, // a lease before 3.5
+			} {
+				w.Put(other)
+				err := w.store.Put(t.Context(), noMetrics(now()))
+				require.ErrorIs(t, err, kcl.ErrInvalidState)
+				assert.ErrorContains(t, err, "table app has an item w that is no worker's record")
+				assert.Equal(t, interchange.Canonical(t, other), w.item())
+			}
 		})
 	})
 	t.Run("a record that must not be written", func(t *testing.T) { // lease-assignment-and-worker-metrics#7
