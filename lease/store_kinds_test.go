@@ -15,7 +15,7 @@ var otherKinds = []entity.Type{entity.Stream, entity.Leader, entity.ClientVersio
 
 // An item is a lease if it says so or does not say what it is. Of all others no
 // reader of leases takes any notice, in either kind of application.
-// single-table-migration#2,3,7,62
+// single-table-migration#2,3,7,62 config-metrics-operations#34
 func TestKindsInATable(t *testing.T) {
 	for name, tc := range map[string]struct {
 		multi bool
