@@ -323,7 +323,11 @@ func (m *Machine) take(v View, d Decision) {
 	}
 	m.become(d.Local, leads)
 	m.report = Report{Stored: stored, Local: d.Local, Waits: d.Why, Since: before.Since, Row: d.Row, Err: d.Err}
-	if d.Why != before.Waits {
+	if d.Leads && d.Do != Wait { // on the way to what it waits for next
+		m.report.Waits, m.report.Row = before.Waits, before.Row
+	}
+	now := m.report
+	if now.Waits != before.Waits {
 		m.report.Since = v.Now
 	}
 	m.mu.Unlock()
@@ -333,8 +337,12 @@ func (m *Machine) take(v View, d Decision) {
 	if d.Err != nil && (before.Err == nil || before.Err.Error() != d.Err.Error()) {
 		m.log.Error("table migration needs a human", "err", d.Err)
 	}
-	if v.Term != 0 && d.Why != before.Waits {
-		m.log.Debug("table migration", "row", d.Row, "waits", d.Why)
+	switch {
+	case !d.Leads || now.Waits == before.Waits:
+	case now.Row != before.Row:
+		m.log.Info("table migration waits", "row", now.Row, "for", now.Waits)
+	default: // for others of the same kind
+		m.log.Debug("table migration waits", "row", now.Row, "for", now.Waits)
 	}
 }
 

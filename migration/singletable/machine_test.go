@@ -130,6 +130,8 @@ func TestLife(t *testing.T) {
 		a.live(12*time.Hour, drained)
 		assert.InDelta(t, 12*60, w.aws.Count("GetItem", "a"), 3, "a read a minute")
 		assert.InDelta(t, 12*12*2, w.aws.Count("Scan", "a"), 6, "a look at both tables every five")
+		assert.Contains(t, a.Report().Waits, "nothing is left in the legacy tables; it is left so until ")
+		assert.WithinDuration(t, w.stored().At, a.Report().Since, time.Minute, "however often it has looked since")
 		a.live(12*time.Hour, drained)
 		require.NoError(t, <-a.done)
 		assert.Equal(t, Complete, w.stored().Value)
