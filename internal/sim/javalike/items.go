@@ -256,6 +256,10 @@ func decodeState(status string, it item) (string, error) {
 	return now, errors.Join(r.errs...)
 }
 
+// Decode reads an item of the lease table as a worker of 3.5 does, and says what it
+// cannot read.
+func Decode(it map[string]types.AttributeValue) error { return decode(entityOf(it), it) }
+
 // decode reads an item of a known type for its form only.
 func decode(entity string, it item) (err error) {
 	switch entity {

@@ -175,8 +175,9 @@ func (w *Worker) empty(ctx context.Context) (bool, error) {
 	}
 	if _, err = decodeLease(out.Items[0]); err != nil {
 		w.complain("look for leases", text(out.Items[0]["leaseKey"]), err)
+		return false, fmt.Errorf("look for leases: %w", err)
 	}
-	return false, err
+	return false, nil
 }
 
 // scan goes through all pages.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,7 +73,7 @@ type Complaint struct {
 }
 
 func (c Complaint) String() string {
-	return fmt.Sprintf("%s, in %s, of %q: %v", c.Worker, c.Act, c.Key, c.Err)
+	return fmt.Sprintf("%s, in %s, of %q: %s", c.Worker, c.Act, c.Key, strings.ReplaceAll(c.Err.Error(), "\n", "; "))
 }
 
 // ErrKilled, as the cause of the end of Run's context, is a death: no further call
