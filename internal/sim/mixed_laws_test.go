@@ -1,0 +1,352 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/go-kcl/kcl"
+	"github.com/go-kcl/kcl/internal/emu/wire"
+	"github.com/go-kcl/kcl/internal/sim/javalike"
+)
+
+// Java's times, by which leases#60 bounds how long a lease lies idle. The Go
+// workers' are the same or shorter.
+const (
+	leaderCycle    = 20 * time.Second
+	discoveryCycle = 10 * time.Second
+	lockExpiry     = 2 * time.Minute
+	lockPoll       = 30 * time.Second
+	reportCounts   = time.Minute                // for how long a dead worker's report has a Java leader take it for alive
+	firstRenewal   = failover/3 + 2*time.Second // after discovery, and calls: an owner's first sign
+)
+
+// ledger is what happened in a mixed fleet, and finds what must not.
+type ledger struct {
+	eyes *dynamodb.Client // reads the table in no time
+	tell func(format string, args ...any)
+
+	mu sync.Mutex
+	// Guarded by mu.
+	items      map[string]map[string]types.AttributeValue
+	beats      map[string]time.Time // of leases that are not at their end
+	begun      bool                 // every lease had an owner once
+	departures []departure
+	javaLed    time.Time // when a Java worker last wrote the lock
+	lockAt     time.Time // when anybody did
+	latest     map[string]*tenant
+	worst      map[string]time.Duration // idle, by what the bound is made of
+	counts     map[string]int
+	wrong      []string
+}
+
+// departure is when a worker died, stopped, or froze.
+type departure struct {
+	at  time.Time
+	led bool
+	who string
+}
+
+// tenant is who processes a shard, for one tenure.
+type tenant struct {
+	w            *member
+	shard, token string
+	ended        bool
+}
+
+func newLedger(eyes *dynamodb.Client, tell func(string, ...any)) *ledger {
+	return &ledger{
+		eyes: eyes, tell: tell, items: map[string]map[string]types.AttributeValue{}, beats: map[string]time.Time{},
+		latest: map[string]*tenant{}, worst: map[string]time.Duration{}, counts: map[string]int{},
+	}
+}
+
+// breaks notes that something is wrong. The caller holds mu.
+func (l *ledger) breaks(format string, args ...any) {
+	what := fmt.Sprintf(format, args...)
+	l.tell("BROKEN %s", what)
+	l.wrong = append(l.wrong, what)
+}
+
+func (l *ledger) broken() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.wrong
+}
+
+type written struct {
+	by  *member
+	key string // of the item
+}
+
+type writtenKey struct{}
+
+// pen is where a worker's calls leave it.
+type pen struct {
+	w    *member
+	next aws.HTTPClient
+}
+
+func (p pen) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	var in struct{ Key, Item map[string]struct{ S string } }
+	_ = json.Unmarshal(body, &in) // others than writes of items have no such thing
+	out := r.WithContext(context.WithValue(r.Context(), writtenKey{}, written{p.w, in.Key["leaseKey"].S + in.Item["leaseKey"].S}))
+	out.Body = io.NopCloser(bytes.NewReader(body))
+	return p.next.Do(out)
+}
+
+// watch carries a call out and looks at what it has written. It holds mu over calls
+// that take no time.
+func (l *ledger) watch(ctx context.Context, i wire.Info, run func() wire.Answer) (wire.Answer, error) {
+	a, ok := ctx.Value(writtenKey{}).(written)
+	if !ok || i.Service != dynamoDB || a.key == "" || i.Operation == "GetItem" {
+		return run(), nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ans := run()
+	if ans.Err != nil {
+		return ans, nil
+	}
+	out, err := l.eyes.GetItem(context.Background(), &dynamodb.GetItemInput{
+		TableName: aws.String(simApp), ConsistentRead: aws.Bool(true), Key: map[string]types.AttributeValue{"leaseKey": &types.AttributeValueMemberS{Value: a.key}},
+	})
+	if err != nil {
+		l.breaks("cannot look at %s: %v", a.key, err)
+		return ans, nil
+	}
+	was := l.items[a.key]
+	if l.items[a.key] = out.Item; out.Item == nil {
+		delete(l.items, a.key)
+	} else if err := javalike.Decode(out.Item); err != nil {
+		l.breaks("%s's %s of %s is nothing that Java reads: %v", a.by.id, i.Operation, a.key, err)
+	}
+	switch {
+	case a.key == leaderKey:
+		l.lockChanged(a.by, was, out.Item)
+	case was["leaseCounter"] != nil || out.Item["leaseCounter"] != nil:
+		l.leaseChanged(a, was, out.Item)
+	}
+	return ans, nil
+}
+
+func attribute(it map[string]types.AttributeValue, name string) string {
+	switch v := it[name].(type) {
+	case *types.AttributeValueMemberS:
+		return v.Value
+	case *types.AttributeValueMemberN:
+		return v.Value
+	}
+	return ""
+}
+
+func whole(it map[string]types.AttributeValue, name string) int {
+	n, _ := strconv.Atoi(attribute(it, name))
+	return n
+}
+
+func actualOwner(it map[string]types.AttributeValue) string {
+	if o := attribute(it, "checkpointOwner"); o != "" {
+		return o
+	}
+	return attribute(it, "leaseOwner")
+}
+
+func (l *ledger) lockChanged(by *member, was, is map[string]types.AttributeValue) {
+	before := attribute(was, "ownerName")
+	switch lasts := time.Duration(whole(was, "leaseDuration")) * time.Millisecond; {
+	case is == nil && before != by.name, is != nil && attribute(is, "ownerName") != by.name:
+		l.breaks("%s writes the lock of %s", by.id, before)
+	case is != nil && was != nil && before != by.name && time.Since(l.lockAt) < lasts:
+		l.breaks("%s takes the lock from %s after %v", by.id, before, time.Since(l.lockAt))
+	case is != nil && before != by.name:
+		l.tell("%s leads", by.id)
+		l.counts[by.side()+" leads"]++
+	}
+	if l.lockAt = time.Now(); by.java != nil {
+		l.javaLed = l.lockAt
+	}
+}
+
+func (l *ledger) leaseChanged(a written, was, is map[string]types.AttributeValue) {
+	now := time.Now()
+	end := func(it map[string]types.AttributeValue) bool {
+		return attribute(it, "checkpoint") == kcl.ShardEnd.String()
+	}
+	switch {
+	case is == nil:
+		if !end(was) {
+			l.breaks("%s deletes %s at %s", a.by.id, a.key, attribute(was, "checkpoint"))
+		}
+		l.counts[a.by.side()+" deletes"]++
+		delete(l.beats, a.key)
+		return
+	case was == nil:
+		l.beats[a.key] = now
+		l.counts[a.by.side()+" creates"]++
+		return
+	}
+	if whole(is, "leaseCounter") < whole(was, "leaseCounter") {
+		l.breaks("%s moves the counter of %s back", a.by.id, a.key)
+	}
+	if before, after := attribute(was, "checkpoint"), attribute(is, "checkpoint"); before != after {
+		from, err1 := kcl.ParsePosition(before)
+		to, err2 := kcl.ParsePosition(after)
+		switch {
+		case err1 != nil || err2 != nil || to.Compare(from) < 0:
+			l.breaks("%s moves the checkpoint of %s from %s to %s", a.by.id, a.key, before, after)
+		case actualOwner(was) != a.by.name, actualOwner(is) != a.by.name:
+			l.breaks("%s moves the checkpoint of %s, which is %s's, then %s's", a.by.id, a.key, actualOwner(was), actualOwner(is))
+		}
+	}
+	if o := attribute(is, "leaseOwner"); o != attribute(was, "leaseOwner") {
+		how := "assigns"
+		if is["checkpointOwner"] != nil {
+			how = "starts a hand-off"
+		}
+		l.counts[a.by.side()+" "+how]++
+		l.tell("%s %s: %s from %q to %q", a.by.id, how, a.key, actualOwner(was), o)
+	} else if was["checkpointOwner"] != nil && is["checkpointOwner"] == nil {
+		l.counts[a.by.side()+" completes a hand-off"]++
+	}
+	if actualOwner(was) == a.by.name && !a.by.dead.Load() { // not who gives a lease to itself
+		l.silence(a.key, now)
+		l.beats[a.key] = now
+	}
+	if end(is) {
+		delete(l.beats, a.key)
+	}
+}
+
+// silence holds the time since an owner's last sign of life to its bound. The
+// caller holds mu.
+func (l *ledger) silence(key string, now time.Time) {
+	from, ok := l.beats[key]
+	if !ok || !l.begun {
+		return
+	}
+	idle := now.Sub(from)
+	bound, why := l.bound(from, now)
+	l.worst[why] = max(l.worst[why], idle)
+	if idle > bound {
+		l.breaks("%s lies idle for %v, not %v (%s)", key, idle, bound, why)
+		delete(l.beats, key) // once is enough
+	}
+}
+
+// bound is how long a lease may lie idle that was last heard of at a time: as long
+// as leases#60 says, for each worker that departed meanwhile.
+func (l *ledger) bound(from, to time.Time) (bound time.Duration, why string) {
+	const once = failover + 2*leaderCycle + discoveryCycle
+	bound = once + firstRenewal
+	n := 0
+	for _, d := range l.departures {
+		if d.at.After(to) {
+			continue
+		}
+		if d.led && d.at.After(from.Add(-lockExpiry-lockPoll)) {
+			bound += lockExpiry + lockPoll
+			why += "a leader departed, "
+		}
+		if d.at.Before(from.Add(-reportCounts)) {
+			continue
+		}
+		if l.javaLed.After(d.at.Add(-lockPoll)) {
+			bound += reportCounts
+			why += "a Java leader may take it for alive, "
+		}
+		if d.at.After(from) {
+			if n++; n > 1 {
+				bound += once
+			}
+		}
+	}
+	return bound, why + fmt.Sprintf("%d departed", n)
+}
+
+// everySilence looks at all leases.
+func (l *ledger) everySilence() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key := range l.beats {
+		l.silence(key, time.Now())
+	}
+}
+
+// departs notes that a worker will not be heard of.
+func (l *ledger) departs(w *member) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	led := attribute(l.items[leaderKey], "ownerName") == w.name
+	l.departures = append(l.departures, departure{time.Now(), led, w.id})
+}
+
+func (l *ledger) leader() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return attribute(l.items[leaderKey], "ownerName")
+}
+
+// attended reports whether every lease that is not at its end is somebody's.
+func (l *ledger) attended() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.beats) == 0 {
+		return false
+	}
+	for key := range l.beats {
+		if attribute(l.items[key], "leaseOwner") == "" || attribute(l.items[key], "checkpoint") == "TRIM_HORIZON" {
+			return false
+		}
+	}
+	return true
+}
+
+// begins says that a worker begins to process a shard, and delivers that it is
+// handed records of it. One does at a time, but for such as were frozen, and do not
+// know better yet.
+func (l *ledger) begins(w *member, shard, token string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.latest[shard]; t != nil && !t.ended && t.w != w && t.w.sound() {
+		l.breaks("%s begins to process %s, and %s still does", w.id, shard, t.w.id)
+	}
+	l.latest[shard] = &tenant{w: w, shard: shard, token: token}
+}
+
+func (l *ledger) delivers(w *member, shard, token string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.latest[shard]
+	switch {
+	case t == nil || t.token != token && w.sound():
+		l.breaks("%s processes %s, which another tenure has begun to", w.id, shard)
+	case t.token == token && t.ended:
+		l.breaks("%s processes %s after the end of its tenure", w.id, shard)
+	case t.token != token:
+		l.counts["late deliveries by one that was frozen"]++
+	}
+	l.counts[w.side()+" delivers"]++
+}
+
+func (l *ledger) ends(shard, token string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.latest[shard]; t != nil && t.token == token {
+		t.ended = true
+	}
+}
