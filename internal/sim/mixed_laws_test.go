@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/go-kcl/kcl"
 	"github.com/go-kcl/kcl/internal/emu/wire"
 	"github.com/go-kcl/kcl/internal/sim/javalike"
+	"github.com/go-kcl/kcl/kcltest"
 )
 
 // Java's times, by which leases#60 bounds how long a lease lies idle. The Go
@@ -27,12 +29,14 @@ const (
 	discoveryCycle = 10 * time.Second
 	lockExpiry     = 2 * time.Minute
 	lockPoll       = 30 * time.Second
-	reportCounts   = time.Minute                // for how long a dead worker's report has a Java leader take it for alive
+	reportCounts   = time.Minute // for how long a dead worker's report has a Java leader take it for alive
+	parentPoll     = 10 * time.Second
 	firstRenewal   = failover/3 + 2*time.Second // after discovery, and calls: an owner's first sign
 )
 
 // ledger is what happened in a mixed fleet, and finds what must not.
 type ledger struct {
+	aws  *kcltest.AWS
 	eyes *dynamodb.Client // reads the table in no time
 	tell func(format string, args ...any)
 
@@ -42,9 +46,10 @@ type ledger struct {
 	beats      map[string]time.Time // of leases that are not at their end
 	begun      bool                 // every lease had an owner once
 	departures []departure
-	javaLed    time.Time // when a Java worker last wrote the lock
-	lockAt     time.Time // when anybody did
-	latest     map[string]*tenant
+	javaLed    time.Time                // when a Java worker last wrote the lock
+	lockAt     time.Time                // when anybody did
+	gone       map[string]bool          // leases that were deleted
+	tenants    map[string]*tenant       // the latest, by shard
 	worst      map[string]time.Duration // idle, by what the bound is made of
 	counts     map[string]int
 	wrong      []string
@@ -64,10 +69,10 @@ type tenant struct {
 	ended        bool
 }
 
-func newLedger(eyes *dynamodb.Client, tell func(string, ...any)) *ledger {
+func newLedger(a *kcltest.AWS, eyes *dynamodb.Client, tell func(string, ...any)) *ledger {
 	return &ledger{
-		eyes: eyes, tell: tell, items: map[string]map[string]types.AttributeValue{}, beats: map[string]time.Time{},
-		latest: map[string]*tenant{}, worst: map[string]time.Duration{}, counts: map[string]int{},
+		aws: a, eyes: eyes, tell: tell, items: map[string]map[string]types.AttributeValue{}, beats: map[string]time.Time{},
+		gone: map[string]bool{}, tenants: map[string]*tenant{}, worst: map[string]time.Duration{}, counts: map[string]int{},
 	}
 }
 
@@ -192,6 +197,7 @@ func (l *ledger) leaseChanged(a written, was, is map[string]types.AttributeValue
 		if !end(was) {
 			l.breaks("%s deletes %s at %s", a.by.id, a.key, attribute(was, "checkpoint"))
 		}
+		l.gone[a.key] = true
 		l.counts[a.by.side()+" deletes"]++
 		delete(l.beats, a.key)
 		return
@@ -229,6 +235,14 @@ func (l *ledger) leaseChanged(a written, was, is map[string]types.AttributeValue
 	}
 	if end(is) {
 		delete(l.beats, a.key)
+	}
+	if !end(is) || end(was) {
+		return
+	}
+	for _, s := range l.aws.Shards(simStream) {
+		if slices.Contains(s.Parents, a.key) && l.items[s.ID] == nil && !l.gone[s.ID] {
+			l.breaks("%s ends %s, and its child %s has no lease", a.by.id, a.key, s.ID)
+		}
 	}
 }
 
@@ -278,6 +292,13 @@ func (l *ledger) bound(from, to time.Time) (bound time.Duration, why string) {
 	return bound, why + fmt.Sprintf("%d departed", n)
 }
 
+// ownerOf returns who has a lease.
+func (l *ledger) ownerOf(key string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return actualOwner(l.items[key])
+}
+
 // everySilence looks at all leases.
 func (l *ledger) everySilence() {
 	l.mu.Lock()
@@ -322,16 +343,16 @@ func (l *ledger) attended() bool {
 func (l *ledger) begins(w *member, shard, token string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t := l.latest[shard]; t != nil && !t.ended && t.w != w && t.w.sound() {
+	if t := l.tenants[shard]; t != nil && !t.ended && t.w != w && t.w.sound() {
 		l.breaks("%s begins to process %s, and %s still does", w.id, shard, t.w.id)
 	}
-	l.latest[shard] = &tenant{w: w, shard: shard, token: token}
+	l.tenants[shard] = &tenant{w: w, shard: shard, token: token}
 }
 
 func (l *ledger) delivers(w *member, shard, token string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := l.latest[shard]
+	t := l.tenants[shard]
 	switch {
 	case t == nil || t.token != token && w.sound():
 		l.breaks("%s processes %s, which another tenure has begun to", w.id, shard)
@@ -346,7 +367,33 @@ func (l *ledger) delivers(w *member, shard, token string) {
 func (l *ledger) ends(shard, token string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t := l.latest[shard]; t != nil && t.token == token {
+	if t := l.tenants[shard]; t != nil && t.token == token {
 		t.ended = true
 	}
+}
+
+// overdue is by how much a record was delivered too late: later than its lease may
+// lie idle, and, of a shard that has parents, than these may take to be done. Records
+// that came before the fleet had settled are left aside. It is of the worst one.
+func (l *ledger) overdue(settled time.Time, first map[string]time.Time) (worst time.Duration, of string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	worst = -time.Hour
+	for _, s := range l.aws.Shards(simStream) {
+		for _, r := range s.Records {
+			at := first[s.ID+" "+r.SequenceNumber]
+			if r.Arrived.Before(settled) {
+				continue
+			}
+			bound, why := l.bound(r.Arrived.Add(-firstRenewal), at)
+			bound += 2 * readPeriod
+			if len(s.Parents) > 0 {
+				bound += parentPoll + leaderCycle + discoveryCycle
+			}
+			if by := at.Sub(r.Arrived) - bound; by > worst {
+				worst, of = by, fmt.Sprintf("%s of %s after %v, not %v: %s", r.SequenceNumber, s.ID, at.Sub(r.Arrived), bound, why)
+			}
+		}
+	}
+	return worst, of
 }

@@ -186,7 +186,7 @@ func (c *consumer) read(ctx context.Context, position string) (why string, child
 			out, err := w.streams.GetShardIterator(ctx, in)
 			if err != nil {
 				w.Tell("%s gets no iterator of %s: %v", w.Name, c.t.Shard, err)
-				sleep(ctx, readPeriod)
+				sleep(ctx, w.ReadPeriod)
 				continue
 			}
 			iterator = out.ShardIterator
@@ -195,7 +195,7 @@ func (c *consumer) read(ctx context.Context, position string) (why string, child
 		if err != nil {
 			w.Tell("%s cannot read %s: %v", w.Name, c.t.Shard, err)
 			iterator = nil
-			sleep(ctx, readPeriod)
+			sleep(ctx, w.ReadPeriod)
 			continue
 		}
 		if closed(c.lost) || closed(c.request) || ctx.Err() != nil {
@@ -220,7 +220,7 @@ func (c *consumer) read(ctx context.Context, position string) (why string, child
 		if iterator = out.NextShardIterator; iterator == nil {
 			return EndedShard, out.ChildShards
 		}
-		sleep(ctx, readPeriod)
+		sleep(ctx, w.ReadPeriod)
 	}
 }
 

@@ -41,6 +41,7 @@ type Config struct {
 	HandOffTimeout     time.Duration // default 30 s
 	LockDuration       time.Duration // default 120 s
 	LockHeartbeat      time.Duration // default 30 s
+	ReadPeriod         time.Duration // between two reads of a shard; default 1 s
 	StopTimeout        time.Duration // for which a stop waits for consumers; default 30 s, Java's has no end
 
 	Seed uint64                           // of what is random
@@ -87,7 +88,6 @@ const (
 	firstReport      = 2 * time.Second
 	handOffCheck     = 2 * time.Second
 	mainPeriod       = time.Second
-	readPeriod       = time.Second
 	parentPoll       = 10 * time.Second
 	taskBackoff      = 500 * time.Millisecond
 	cleanupPeriod    = time.Minute
@@ -134,6 +134,7 @@ func New(c Config) *Worker {
 	c.HandOffTimeout = cmp.Or(c.HandOffTimeout, 30*time.Second)
 	c.LockDuration = cmp.Or(c.LockDuration, 2*time.Minute)
 	c.LockHeartbeat = cmp.Or(c.LockHeartbeat, 30*time.Second)
+	c.ReadPeriod = cmp.Or(c.ReadPeriod, time.Second)
 	c.StopTimeout = cmp.Or(c.StopTimeout, 30*time.Second)
 	if c.Tell == nil {
 		c.Tell = func(string, ...any) {}
