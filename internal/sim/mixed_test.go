@@ -257,11 +257,14 @@ func (m *mixture) freeze(victim *member) string {
 }
 
 // leases#60: Go workers and workers that follow Java's rules, on one table, through
-// kills, freezes, stops, reshards and hand-offs. A quarter of an hour each; with
-// -full-day an hour, of more seeds.
+// kills, freezes, stops, reshards and hand-offs. For twenty minutes each of two seeds
+// that find what they are to find; with -full-day an hour of eight.
 func TestFleetWithJava(t *testing.T) {
-	list, lasts := []uint64{1, 2, 3}, 30*time.Minute
-	if *fullDay {
+	list, lasts := []uint64{3, 4}, 20*time.Minute
+	switch {
+	case racing:
+		lasts = 5 * time.Minute
+	case *fullDay:
 		list, lasts = []uint64{1, 2, 3, 4, 5, 6, 7, 8}, time.Hour
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // as repeatable as can be
