@@ -143,6 +143,10 @@ func (l *ledger) watch(ctx context.Context, i wire.Info, run func() wire.Answer)
 	switch {
 	case a.key == leaderKey:
 		l.lockChanged(a.by, was, out.Item)
+	case attribute(out.Item, "entityType") == "WORKER_METRIC_STATS":
+		if age := time.Since(time.Unix(int64(whole(out.Item, "lut")), 0)); age < 0 || age > reportCounts/2 && a.by.sound() {
+			l.breaks("%s reports for %v ago", a.by.id, age)
+		}
 	case was["leaseCounter"] != nil || out.Item["leaseCounter"] != nil:
 		l.leaseChanged(a, was, out.Item)
 	}
@@ -229,7 +233,8 @@ func (l *ledger) leaseChanged(a written, was, is map[string]types.AttributeValue
 	} else if was["checkpointOwner"] != nil && is["checkpointOwner"] == nil {
 		l.counts[a.by.side()+" completes a hand-off"]++
 	}
-	if actualOwner(was) == a.by.name && !a.by.dead.Load() { // not who gives a lease to itself
+	l.moved(a, was, is)
+	if actualOwner(was) == a.by.name && !a.by.dead.Load() && whole(is, "leaseCounter") > whole(was, "leaseCounter") { // not who gives a lease to itself
 		l.silence(a.key, now)
 		l.beats[a.key] = now
 	}
@@ -243,6 +248,29 @@ func (l *ledger) leaseChanged(a written, was, is map[string]types.AttributeValue
 		if slices.Contains(s.Parents, a.key) && l.items[s.ID] == nil && !l.gone[s.ID] {
 			l.breaks("%s ends %s, and its child %s has no lease", a.by.id, a.key, s.ID)
 		}
+	}
+}
+
+// moved looks at how a lease changes hands: by its leader, or by the owner that was
+// asked to hand it over, or by who takes the child of a shard that it has ended; the
+// counter moves, so that the former owner's next write fails, unless a hand-off
+// begins, during which that goes on.
+func (l *ledger) moved(a written, was, is map[string]types.AttributeValue) {
+	before, after := attribute(was, "leaseOwner"), attribute(is, "leaseOwner")
+	asked, asks := attribute(was, "checkpointOwner"), attribute(is, "checkpointOwner")
+	if before == after && asked == asks {
+		return
+	}
+	step := whole(is, "leaseCounter") - whole(was, "leaseCounter")
+	switch {
+	case asks != "" && (asked != "" || asks != before || asks == after || step != 0):
+		l.breaks("%s begins a hand-off of %s with %q for %q, then %q for %q, and moves the counter by %d", a.by.id, a.key, asked, before, asks, after, step)
+	case asks == "" && step != 1:
+		l.breaks("%s gives %s to %q, and moves the counter by %d", a.by.id, a.key, after, step)
+	}
+	leads := attribute(l.items[leaderKey], "ownerName") == a.by.name
+	if !leads && actualOwner(was) != a.by.name && (before != "" || after != a.by.name) && a.by.sound() {
+		l.breaks("%s gives %s of %q to %q, and does not lead", a.by.id, a.key, actualOwner(was), after)
 	}
 }
 

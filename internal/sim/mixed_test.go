@@ -260,7 +260,7 @@ func (m *mixture) freeze(victim *member) string {
 // kills, freezes, stops, reshards and hand-offs. For twenty minutes each of two seeds
 // that find what they are to find; with -full-day an hour of eight.
 func TestFleetWithJava(t *testing.T) {
-	list, lasts := []uint64{3, 4}, 20*time.Minute
+	list, lasts := []uint64{9, 4}, 20*time.Minute
 	switch {
 	case racing:
 		lasts = 5 * time.Minute
