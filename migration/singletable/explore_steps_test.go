@@ -1,5 +1,6 @@
 package singletable
 
+// steps reaches all that is one step away, of the tables or of either worker.
 func (x *explorer) steps(s state, n int32) {
 	if s.t[tItem] != 0 && s.t[tBaked] == 0 && statusOf[s.t[tItem]] != Deployed && statusOf[s.t[tItem]] != Complete {
 		next := s
