@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-kcl/kcl"
@@ -205,6 +206,42 @@ func ExampleScheduler_Status() {
 	// Output:
 	// worker-1 STARTED leading: true
 	// shardId-000000000000 reading: no new records
+}
+
+// The first of the two deployments that move an application of KCL 3.0 to 3.4 into
+// one table, and what there is to watch. The second, once the status is
+// TABLE_MIGRATION_STATUS_DEPLOYED, has MigrateAllEntitiesToLeaseTable set. See
+// docs/single-table-migration.md.
+func ExampleTableMigrationStatus() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	awscfg := exampleAWS("a record")
+	exampleLegacyTables(awscfg, "orders")
+	s, err := scheduler.New(scheduler.Config{
+		Application: "orders",
+		Streams:     kcl.SingleStream("orders-stream", kcl.TrimHorizon),
+		AWS:         awscfg,
+		Handler:     func(context.Context, *kcl.Batch) error { return nil },
+	})
+	if err != nil {
+		report(err)
+		return
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- s.Run(ctx) }()
+	<-s.Ready()
+	m := s.Status().TableMigration
+	for ; m.Stored == "" || m.Waiting == ""; m = s.Status().TableMigration {
+		time.Sleep(10 * time.Millisecond)
+	}
+	waiting, _, _ := strings.Cut(m.Waiting, " until ") // a time
+	fmt.Println(m.Stored)
+	fmt.Println(waiting)
+	cancel()
+	report(<-ran)
+	// Output:
+	// TABLE_MIGRATION_STATUS_INIT
+	// every lease owner knows the migration; it is left so
 }
 
 // queueFill measures a worker by the fill of the queue that its processors put
