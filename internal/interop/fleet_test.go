@@ -74,7 +74,7 @@ type fleet struct {
 	started  time.Time     // the phase
 	java     string        // release of the Java workers started from now on
 	least    time.Duration // no bound of a pause is below it
-	pardons  []string      // patterns of what Java workers may log in this scenario
+	pardons  []string      // patterns of what workers may log in this scenario
 
 	producing context.CancelFunc
 	produced  sync.WaitGroup

@@ -181,12 +181,13 @@ func (m *migration) settled() bool {
 	return slices.Contains(live, text(m.items[lockKey]["ownerName"])) && m.legacy.coordinator[lockKey] == nil
 }
 
-// migrationPardons are what Java workers may log while the tables change.
+// migrationPardons are what workers may log while the tables change.
 var migrationPardons = []string{
 	// How a Java worker learns that the old lock is not the one that counts any more.
 	`WARN +DynamoDBLockBasedLeaderDecider handleLeaderLockResult failed, releasing lock and returning false`,
 	// One that is asked to migrate too early tries again.
 	`ERROR Scheduler Caught exception when initializing LeaseCoordinator`,
+	`level=WARN msg="start failed, tried again" .* err="second deployment of the single-table migration before the first is done`,
 }
 
 // TestMigrateJavaAlone has none but Java workers: what the other scenarios hold
