@@ -23,6 +23,7 @@ var harmless = map[string][]struct{ pattern, reason string }{
 			"the AWS SDK closes a request's body once it has the answer, and its body then reports io.EOF where io.Copy wants nil " +
 				"(smithy-go, safeWriteToReadCloser.WriteTo): a server that answers within microseconds sees net/http drop the connection"},
 		{`msg="reading the shard failed; it is tried again" .* reason="throttled by Kinesis" failures=1 `, "a shard serves five reads a second, and while it is handed over two workers read it"},
+		{`msg="worker's record is left, leases may still be assigned to it"`, "a lease was on its way to a worker that stops, from one that has stopped and does not hand it over; the record shows that it drains, until it ages"},
 		{`msg="worker metric not captured" .*context deadline exceeded"$`, "the harness says how busy a worker is, and was slow to, or the worker was frozen"},
 	},
 }
@@ -87,6 +88,7 @@ func TestComplaints(t *testing.T) {
 		"two readers":                         {"go", `time=2026-01-01T00:00:00.000Z level=WARN msg="reading the shard failed; it is tried again" stream=orders shard=shardId-000000000000 reason="throttled by Kinesis" failures=1 err="x"`, false},
 		"an expired iterator":                 {"go", `time=2026-01-01T00:00:00.000Z level=WARN msg="reading the shard failed; it is tried again" stream=orders shard=shardId-000000000000 reason="calls to Kinesis fail" failures=1 err="x"`, true},
 		"the harness is slow":                 {"go", `time=2026-01-01T00:00:00.000Z level=WARN msg="worker metric not captured" metric=C err="Get \"http://127.0.0.1:1/plain/go-1\": context deadline exceeded"`, false},
+		"a lease on its way":                  {"go", `time=2026-01-01T00:00:00.000Z level=WARN msg="worker's record is left, leases may still be assigned to it" worker=go-1`, false},
 		"the metric fails":                    {"go", `time=2026-01-01T00:00:00.000Z level=WARN msg="worker metric not captured" metric=C err="bad"`, true},
 	} {
 		var want []string
