@@ -34,6 +34,7 @@ const (
 	readPatience = 15 * time.Second
 	// A move that failed is tried again after moveAgain, doubled each time up to
 	// moveRarely; one that met an item that it may not move, after moveRarely.
+	// Likewise a look that failed, after readAgain up to lookEvery.
 	moveAgain  = time.Second
 	moveRarely = 5 * time.Minute
 )
@@ -248,12 +249,12 @@ func (d Decision) moving(v View) Decision {
 		if m.Phase == MoveStuck {
 			d.Err = fmt.Errorf("table migration: %s", m.Why)
 		}
-	case !looked || v.Look.Clean == NotKnown && !v.Now.Before(v.Look.At.Add(readAgain)):
+	case !looked || v.Look.Clean == NotKnown && !v.Now.Before(v.Look.again()):
 		d.Row, d.Do = "P5l", LookLeft
 		return d
 	case v.Look.Clean == NotKnown:
-		d.Row = "P5l"
-		return d.by(v.Look.At.Add(readAgain))
+		d.Row, d.Why = "P5l", unreadableTables
+		return d.by(v.Look.again())
 	case v.Look.Clean == No:
 		d.Row, d.Why = "P5", "left in the legacy table: "+strings.Join(v.Look.Left, ", ")
 	default:
@@ -275,14 +276,13 @@ func (d Decision) baking(v View, drained Knowledge) Decision {
 		look = Look{}
 	}
 	over, at := v.baked(Complete, v.Read.State.At, v.Now)
-	every := lookEvery
+	due := look.At.Add(lookEvery)
 	switch {
-	case look.Clean == NotKnown || look.Drained == NotKnown:
-		every = readAgain
+	case look.unknown():
+		due = look.again()
 	case over:
-		every = lookFresh
+		due = look.At.Add(lookFresh)
 	}
-	due := look.At.Add(every)
 	d.Why = "nothing is left in the legacy tables; it is left so until " + clock(at)
 	switch {
 	case drained == No || look.Clean == No || look.Drained == No:
@@ -301,9 +301,12 @@ func (d Decision) baking(v View, drained Knowledge) Decision {
 		d.Row, d.Do = "P8l", LookLeft
 	case !over:
 		d.Row = "P8"
+		if look.unknown() {
+			d.Why += "; " + unreadableTables
+		}
 		d = d.by(at).by(due)
-	case look.Clean == NotKnown || look.Drained == NotKnown:
-		d.Row, d.Why = "P8l", "the legacy tables cannot be read"
+	case look.unknown():
+		d.Row, d.Why = "P8l", unreadableTables
 		d = d.by(due)
 	default:
 		d.Row, d.Do, d.After, d.State = "P9", Finalize, Complete, v.to(Complete)
@@ -365,10 +368,18 @@ func pause(m Move) time.Duration {
 	if m.Phase == MoveStuck {
 		return moveRarely
 	}
-	d := moveAgain
-	for range m.Tries - 1 {
-		if d *= 2; d >= moveRarely {
-			return moveRarely
+	return backoff(moveAgain, moveRarely, m.Tries)
+}
+
+// again is when to look after a look that failed.
+func (l Look) again() time.Time { return l.At.Add(backoff(readAgain, lookEvery, l.Failed)) }
+
+// backoff is the pause after that many failures in a row: d, doubled by each but
+// the first, up to most.
+func backoff(d, most time.Duration, failures int) time.Duration {
+	for range failures - 1 {
+		if d *= 2; d >= most {
+			return most
 		}
 	}
 	return d
@@ -421,6 +432,8 @@ func (v View) undrained(k Knowledge) string {
 		return "the leader has not watched the fleet for long enough"
 	}
 }
+
+const unreadableTables = "the legacy tables cannot be read"
 
 // maxNames bounds a list in words.
 const maxNames = 5

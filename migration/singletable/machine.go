@@ -399,10 +399,8 @@ func (m *Machine) act(ctx, term context.Context, v View, d Decision) {
 			m.haveRead(r, err)
 		}
 	case LookLeft:
-		var err error
-		if m.look, err = m.cfg.Tables.Look(ctx, v.Term); err != nil {
-			m.log.Warn("cannot look at the legacy tables", "err", err)
-		}
+		l, err := m.cfg.Tables.Look(ctx, v.Term)
+		m.looked(l, err)
 	case StartMove:
 		m.startMove(term, v.Term)
 	case Create, Update, Delete:
@@ -467,6 +465,22 @@ func (m *Machine) haveRead(r Read, err error) {
 	m.read = r
 }
 
+// looked takes over a look at the legacy tables. It warns of the first of those
+// in a row that fail.
+func (m *Machine) looked(l Look, err error) {
+	if l.unknown() {
+		l.Failed = m.look.Failed + 1
+	}
+	m.look = l
+	if err != nil {
+		level := slog.LevelDebug
+		if l.Failed <= 1 {
+			level = slog.LevelWarn
+		}
+		m.log.Log(context.Background(), level, "cannot look at the legacy tables", "err", err)
+	}
+}
+
 // wrote takes over what came of a write.
 func (m *Machine) wrote(v View, d Decision, began time.Time, a Answer, err error) {
 	m.blocked = ""
@@ -489,11 +503,7 @@ func (m *Machine) wrote(v View, d Decision, began time.Time, a Answer, err error
 		return
 	}
 	m.fails++
-	hold := holdFirst
-	for range m.fails - 1 {
-		hold = min(2*hold, holdMost)
-	}
-	m.hold = time.Now().Add(hold)
+	m.hold = time.Now().Add(backoff(holdFirst, holdMost, m.fails))
 	unsettled := m.read.Unsettled
 	switch a {
 	case Obstacle:

@@ -23,6 +23,7 @@ type player struct {
 	w        *world
 	name     string
 	figures  testbed.Figures
+	lines    testbed.Log
 	number   uint64
 	endTerm  context.CancelFunc
 	stop     context.CancelFunc
@@ -36,7 +37,7 @@ func (w *world) play(name string, migrate bool) *player {
 	p := &player{w: w, name: name, done: make(chan error, 1), endTerm: func() {}}
 	var err error
 	p.Machine, err = NewMachine(MachineConfig{
-		Config: Config{Worker: name, MigrateAllEntitiesToLeaseTable: migrate}, Tables: w.tables(name), Metrics: &p.figures,
+		Config: Config{Worker: name, MigrateAllEntitiesToLeaseTable: migrate}, Tables: w.tables(name), Metrics: &p.figures, Logger: testbed.Logger(&p.lines),
 		NewLock: func() map[string]types.AttributeValue {
 			return item{"ownerName": str(name), "leaseDuration": str("30000"), "recordVersionNumber": str("new")}
 		},
@@ -482,6 +483,28 @@ func TestFailingWrites(t *testing.T) {
 		fault.Remove()
 		p.live(2*time.Minute, allNew)
 		assert.Equal(t, Deployed, w.stored().Value)
+		p.leave()
+	})
+}
+
+// Looks that fail, for want of permission for instance, are made less and less
+// often, during all of the bake, and warned of once.
+func TestFailingLooks(t *testing.T) {
+	inWorld(t, "pending", func(t *testing.T, w *world) {
+		w.record.Delete("C")
+		w.record.Delete("D")
+		w.setStored(coordinator.FreshTableMigration(Pending, "x", time.Now()))
+		fault := w.inject("p", kcltest.Fault{Operations: []string{"Scan"}, Resources: []string{w.record.Name}, Effect: kcltest.Refuse, Code: "AccessDeniedException"})
+		p := w.play("p", true)
+		p.lead()
+		p.live(26*time.Hour, drained)
+		assert.Equal(t, Pending, w.stored().Value)
+		assert.LessOrEqual(t, fault.Hits(), 26*12+10)
+		assert.Equal(t, 1, p.lines.Count("level=WARN", "cannot look at the legacy tables"))
+		assert.Equal(t, unreadableTables, p.Report().Waits)
+		fault.Remove()
+		p.live(6*time.Minute, drained)
+		assert.Equal(t, Complete, w.stored().Value)
 		p.leave()
 	})
 }

@@ -79,7 +79,12 @@ type Look struct {
 	// Alive is the first who do.
 	Drained Knowledge
 	Alive   []string
+	// Failed is how many looks in a row, this one included, left something unknown.
+	Failed int
 }
+
+// unknown reports whether a table could not be read.
+func (l Look) unknown() bool { return l.Clean == NotKnown || l.Drained == NotKnown }
 
 // Phase is how far the move of the coordinator's items is.
 type Phase uint8
