@@ -131,6 +131,9 @@ func (m *Machine) Start(ctx context.Context, noLegacyTables bool) (_ Status, err
 	if m.started == Unknown {
 		m.started, m.local, m.fresh = s, s, s == Complete && !f.Copied && f.Legacy == LegacyAbsent
 		m.report = Report{Stored: f.Stored.Value, Local: s, Since: time.Now()}
+		if f.Copied {
+			m.report.Stored = f.Copy.Value
+		}
 	}
 	return m.started, nil
 }
@@ -317,6 +320,12 @@ func (m *Machine) take(v View, d Decision) {
 	stored, _ := m.read.status()
 	m.mu.Lock()
 	before := m.report
+	if d.Local == Complete && stored == "" { // by what the start found, or the lease table's copy
+		stored = before.Stored
+		if m.read.CopyComplete {
+			stored = Complete
+		}
+	}
 	leads := uint64(0)
 	if d.Leads && m.number == v.Term && d.Local != Complete {
 		leads = v.Term

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl/coordinator"
+	"github.com/go-kcl/kcl/internal/entity"
 	"github.com/go-kcl/kcl/internal/testbed"
 	"github.com/go-kcl/kcl/kcltest"
 )
@@ -403,6 +404,39 @@ func TestStatusOfAWorker(t *testing.T) {
 		assert.Equal(t, Complete, m.Status())
 		assert.Equal(t, Pending, m.Started())
 	})
+}
+
+// What is stored is told of a worker that needs not read it any more, too: only an
+// application that never had other tables has nothing stored.
+func TestStoredOnceComplete(t *testing.T) {
+	complete := coordinator.FreshTableMigration(Complete, "x", time.Now()).Item()
+	for name, tc := range map[string]struct {
+		set    func(w *world)
+		gone   bool // only after the start
+		stored Status
+	}{
+		"in the legacy table":               {set: func(w *world) { w.legacy.Put(complete.Encode(coordinator.LegacyKey)) }, stored: Complete},
+		"in the lease table":                {set: func(w *world) { w.lease.Put(complete.Encode(entity.LeaseTableKey)) }, stored: Complete},
+		"in the lease table, and then gone": {set: func(w *world) { w.lease.Put(complete.Encode(entity.LeaseTableKey)); w.drop() }, gone: true, stored: Complete},
+		"nowhere":                           {set: (*world).drop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, "pending", func(t *testing.T, w *world) {
+				if !tc.gone {
+					tc.set(w)
+				}
+				p := w.play("p", false)
+				assert.Equal(t, tc.stored == Complete && !tc.gone, p.Report().Stored == Complete)
+				if tc.gone {
+					tc.set(w)
+				}
+				time.Sleep(time.Minute)
+				assert.Equal(t, Complete, p.Report().Local)
+				assert.Equal(t, tc.stored, p.Report().Stored)
+				p.leave()
+			})
+		})
+	}
 }
 
 // A write whose answer is lost is looked after: the item is read at once, and
