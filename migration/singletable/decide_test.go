@@ -1,6 +1,9 @@
 package singletable
 
 import (
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,6 +102,13 @@ func (c decideCase) run(t *testing.T) {
 		assert.Equal(t, t0.Add(c.next), d.Next)
 	}
 	assert.Equal(t, c.why, d.Why)
+	if d.Why != "" && (d.Do == Wait || !d.Leads) { // it is what Report.Waits says
+		assert.True(t, slices.ContainsFunc(documentedWaits(t), func(w string) bool {
+			before, more := strings.CutSuffix(w, " …")
+			return d.Why == w || more && strings.HasPrefix(d.Why, before)
+		}),
+			"docs/single-table-migration.md does not say what to do about %q", d.Why)
+	}
 	if c.err == nil {
 		assert.NoError(t, d.Err)
 	} else {
@@ -111,6 +121,39 @@ func (c decideCase) run(t *testing.T) {
 		assert.Equal(t, v.Read.State.To(c.stores, "go", t0), d.State)
 	default:
 		assert.Zero(t, d.State)
+	}
+}
+
+// documentedWaits are the words that docs/single-table-migration.md explains; … is
+// for what follows them.
+func documentedWaits(t *testing.T) (out []string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/single-table-migration.md")
+	require.NoError(t, err)
+	_, rows, found := strings.Cut(string(page), "| waiting | |\n|---|---|\n")
+	require.True(t, found)
+	for line := range strings.Lines(rows) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 {
+			break
+		}
+		out = append(out, strings.TrimSpace(cells[1]))
+	}
+	return out
+}
+
+// What is explained is said.
+func TestWaitsAreSaid(t *testing.T) {
+	source, err := os.ReadFile("decide.go")
+	require.NoError(t, err)
+	waits := documentedWaits(t)
+	require.Greater(t, len(waits), 10)
+	for _, w := range waits {
+		before, more := strings.CutSuffix(w, " …")
+		if !more {
+			before += `"`
+		}
+		assert.Contains(t, string(source), `"`+before)
 	}
 }
 
