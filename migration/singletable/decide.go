@@ -276,12 +276,12 @@ func (d Decision) baking(v View, drained Knowledge) Decision {
 		look = Look{}
 	}
 	over, at := v.baked(Complete, v.Read.State.At, v.Now)
-	due := look.At.Add(lookEvery)
+	due := look.ended().Add(lookEvery)
 	switch {
 	case look.unknown():
 		due = look.again()
 	case over:
-		due = look.At.Add(lookFresh)
+		due = look.ended().Add(lookFresh)
 	}
 	d.Why = "nothing is left in the legacy tables; it is left so until " + clock(at)
 	switch {
@@ -372,7 +372,7 @@ func pause(m Move) time.Duration {
 }
 
 // again is when to look after a look that failed.
-func (l Look) again() time.Time { return l.At.Add(backoff(readAgain, lookEvery, l.Failed)) }
+func (l Look) again() time.Time { return l.ended().Add(backoff(readAgain, lookEvery, l.Failed)) }
 
 // backoff is the pause after that many failures in a row: d, doubled by each but
 // the first, up to most.

@@ -306,6 +306,8 @@ func TestPendingStored(t *testing.T) {
 		{name: "the bake is over, looked ten seconds ago", view: View{Read: over, Summary: drained, Look: lookAgo(clean, 10*time.Second)}, row: "P8l", do: LookLeft, why: until + "2026-11-30T10:21:14Z"},
 		{name: "the bake is over single-table-migration#35", view: View{Read: over, Summary: drained, Look: clean}, row: "P9", do: Finalize, stores: Complete, after: Complete, why: "the migration is being completed"},
 		{name: "the configured bake is over single-table-migration#13", view: View{Config: Config{CompleteBake: 2 * time.Hour}, Read: stored(Pending, t0.Add(-2*time.Hour)), Summary: drained, Look: clean}, row: "P9", do: Finalize, stores: Complete, after: Complete, why: "the migration is being completed"},
+		{name: "the bake is over, the look took long", view: View{Read: over, Summary: drained, Look: longLook(lookAgo(clean, time.Minute), 51*time.Second)}, row: "P9", do: Finalize, stores: Complete, after: Complete, why: "the migration is being completed"},
+		{name: "failed looks that took long", view: View{Read: over, Summary: drained, Look: longLook(lookAgo(failedLook(3), time.Minute), 58*time.Second)}, row: "P8l", next: 2 * time.Second, why: unreadableTables},
 		{name: "a write just failed", view: View{Read: over, Summary: drained, Look: clean, HoldUntil: t0.Add(2 * time.Second)}, row: "P9", next: 2 * time.Second, why: "a write failed and is tried again"},
 	}
 	for i := range cases {
@@ -334,6 +336,11 @@ func TestBakeBeginsAnew(t *testing.T) {
 		assert.Equal(t, want, Decide(v).Row, h)
 	}
 	assert.Len(t, v.Read.State.History, 3)
+}
+
+func longLook(l Look, took time.Duration) Look {
+	l.Took = took
+	return l
 }
 
 func failedLook(times int) Look {

@@ -137,9 +137,10 @@ func (t *Tables) Read(ctx context.Context, term uint64) (Read, error) {
 
 // Look looks at what is left in the legacy tables. Tables that cannot be read
 // are not known; the error says why.
-func (t *Tables) Look(ctx context.Context, term uint64) (Look, error) {
-	l := Look{At: time.Now(), Term: term, Clean: Yes, Drained: Yes}
-	err := t.scan(ctx, t.Legacy, func(it map[string]types.AttributeValue) {
+func (t *Tables) Look(ctx context.Context, term uint64) (l Look, err error) {
+	l = Look{At: time.Now(), Term: term, Clean: Yes, Drained: Yes}
+	defer func() { l.Took = time.Since(l.At) }()
+	err = t.scan(ctx, t.Legacy, func(it map[string]types.AttributeValue) {
 		if key := keyIn(it, coordinator.LegacyKey); key != lockKey && key != coordinator.TableMigrationKey {
 			l.Clean = No
 			if len(l.Left) < maxNames {

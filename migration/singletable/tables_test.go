@@ -134,9 +134,12 @@ func TestLook(t *testing.T) {
 		tb := w.tables("go")
 		look := func() Look {
 			t.Helper()
+			began := time.Now()
 			l, _ := tb.Look(t.Context(), 2)
 			assert.Equal(t, uint64(2), l.Term)
-			l.At, l.Term = time.Time{}, 0
+			assert.Positive(t, l.Took)
+			assert.Equal(t, time.Since(began), l.Took)
+			l.At, l.Took, l.Term = time.Time{}, 0, 0
 			return l
 		}
 		// In the bubble it is the year 2000: the recorded rows are of the future.
@@ -158,7 +161,7 @@ func TestLook(t *testing.T) {
 		w.legacy.Create()
 		l, err := w.tables("go").Look(t.Context(), 1)
 		require.NoError(t, err)
-		assert.Equal(t, Look{At: l.At, Term: 1, Clean: Yes, Drained: Yes}, l)
+		assert.Equal(t, Look{At: l.At, Took: l.Took, Term: 1, Clean: Yes, Drained: Yes}, l)
 	})
 }
 
