@@ -84,14 +84,17 @@ func (t *Tables) Facts(ctx context.Context, migrate, noLegacyTables bool) (f Fac
 	if noLegacyTables || f.Copied && f.Copy.Value == Complete {
 		return f, nil
 	}
-	if _, err = t.describe(ctx); err == nil {
+	if _, err = t.describe(ctx); missing(err) {
+		f.Legacy = LegacyAbsent
+		return f, nil
+	}
+	if err == nil {
+		// A table that is missing now is being made, or deleted: not known yet.
 		f.Stored, f.Found, err = t.legacy.TableMigration(ctx)
 	}
 	switch {
 	case err == nil:
 		f.Legacy = LegacyExists
-	case missing(err):
-		f.Legacy = LegacyAbsent
 	case ddb.Denied(err):
 		f.Legacy = LegacyDenied
 	default:

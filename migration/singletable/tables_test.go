@@ -62,6 +62,14 @@ func TestFacts(t *testing.T) {
 		_, err = w.tables("go").Facts(t.Context(), true, false)
 		assert.NoError(t, err)
 
+		// So with a table that somebody makes just now.
+		fault = w.inject("go", kcltest.Fault{Operations: []string{"GetItem"}, Resources: []string{w.legacy.Name}, Effect: kcltest.Refuse, Code: "ResourceNotFoundException"})
+		_, err = w.tables("go").Facts(t.Context(), true, false)
+		assert.Error(t, err)
+		fault.Remove()
+		_, err = w.tables("go").Facts(t.Context(), true, false)
+		assert.NoError(t, err)
+
 		w.inject("go", kcltest.Fault{Operations: []string{"DescribeTable"}, Effect: kcltest.Refuse, Code: "AccessDeniedException"})
 		f, err = w.tables("go").Facts(t.Context(), true, false)
 		require.NoError(t, err)
