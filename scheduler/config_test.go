@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -188,6 +190,23 @@ func TestFaults(t *testing.T) {
 	} {
 		assert.ErrorContains(t, err, fault, "all faults are named at once")
 	}
+}
+
+// Whoever comes from Java finds every option on one page.
+func TestOptionsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/migrate-from-java.md")
+	require.NoError(t, err)
+	var check func(group string, of reflect.Type)
+	check = func(group string, of reflect.Type) {
+		for f := range of.Fields() {
+			if f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == of.PkgPath() {
+				check(group+f.Name+".", f.Type)
+				continue
+			}
+			assert.Regexp(t, "`[^`]*\\b"+f.Name+"\\b[^`]*`", string(page), group+f.Name)
+		}
+	}
+	check("", reflect.TypeFor[Config]())
 }
 
 // A name of which no table can be made says that there never were other tables:
