@@ -75,6 +75,8 @@ const (
 //	P4   PENDING   yes   DEPLOYED  drained, it failed           starts one, after a pause
 //	P5l  PENDING   yes   DEPLOYED  drained, moved, not looked   looks
 //	P5   PENDING   yes   DEPLOYED  drained, moved, not clean    starts one, after a pause
+//	P5r  PENDING   yes   DEPLOYED  drained, moved, but a record looks alive
+//	                                                            looks again, later
 //	P6   PENDING   yes   DEPLOYED  drained, moved, clean        updates                     PENDING, PENDING
 //	P7   PENDING   yes   PENDING   somebody is old, or something is left
 //	                                                            updates, cancels a move     DEPLOYED, PENDING
@@ -257,6 +259,15 @@ func (d Decision) moving(v View) Decision {
 		return d.by(v.Look.again())
 	case v.Look.Clean == No:
 		d.Row, d.Why = "P5", "left in the legacy table: "+strings.Join(v.Look.Left, ", ")
+	case v.Look.Drained == No:
+		// The next look would undo what was stored by this one.
+		d.Row, d.Why = "P5r", "still writing to the legacy table: "+strings.Join(v.Look.Alive, ", ")
+		due := v.Look.ended().Add(v.period())
+		if v.Now.Before(due) {
+			return d.by(due)
+		}
+		d.Do = LookLeft
+		return d
 	default:
 		d.Row, d.Do, d.CancelMove, d.State = "P6", Update, true, v.to(Pending)
 		d.Why = "nothing is left in the legacy tables"

@@ -269,6 +269,8 @@ func TestPendingLocal(t *testing.T) {
 		{name: "moved, the look failed a second ago", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, time.Minute), Look: lookAgo(unreadable, time.Second)}, row: "P5l", do: LookLeft, local: Pending, leads: true, why: beMoved},
 		{name: "moved, something is left single-table-migration#32", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, time.Second), Look: dirty}, row: "P5", do: StartMove, local: Pending, leads: true, why: left},
 		{name: "moved, something is left, looked at once", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, 0), Look: dirty}, row: "P5", local: Pending, leads: true, next: time.Second, why: left},
+		{name: "moved, a record looks alive", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, 0), Look: straggler}, row: "P5r", local: Pending, leads: true, next: 30 * time.Second, why: "still writing to the legacy table: c"},
+		{name: "moved, a record looked alive half a minute ago", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, 30*time.Second), Look: lookAgo(straggler, 30*time.Second)}, row: "P5r", do: LookLeft, local: Pending, leads: true, why: "still writing to the legacy table: c"},
 		{name: "moved, clean single-table-migration#32", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, 0), Look: clean}, row: "P6", do: Update, stores: Pending, local: Pending, leads: true, cancel: true, why: "nothing is left in the legacy tables"},
 	})
 }

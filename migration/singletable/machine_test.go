@@ -543,6 +543,29 @@ func TestFailingLooks(t *testing.T) {
 	})
 }
 
+// The record of a worker that is gone, but whose clock was fast, looks alive by
+// itself. It holds the migration up until its time has passed, and has nothing
+// stored and undone again meanwhile.
+func TestFastClock(t *testing.T) {
+	inWorld(t, "deployed", func(t *testing.T, w *world) {
+		w.record.Delete("C")
+		w.record.Delete("D")
+		w.record.Put(item{"wid": str("gone"), "lut": &types.AttributeValueMemberN{Value: fmt.Sprint(time.Now().Add(time.Hour).Unix())}})
+		w.setStored(coordinator.FreshTableMigration(Deployed, "x", time.Now()))
+		before := w.stored()
+		p := w.play("p", true)
+		p.lead()
+		p.live(time.Hour, drained)
+		assert.Equal(t, before, w.stored())
+		assert.Equal(t, "still writing to the legacy table: gone", p.Report().Waits)
+		assert.LessOrEqual(t, w.aws.Count("TransactWriteItems", "p"), 2)
+		assert.LessOrEqual(t, w.aws.Count("Scan", "p"), 2*130)
+		p.live(3*time.Minute, drained)
+		assert.Equal(t, Pending, w.stored().Value)
+		p.leave()
+	})
+}
+
 // single-table-migration#79
 func TestMeasured(t *testing.T) {
 	inWorld(t, "init", func(t *testing.T, w *world) {
