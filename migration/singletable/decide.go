@@ -27,8 +27,8 @@ const (
 	lookEvery = 5 * time.Minute
 	lookFresh = 10 * time.Second
 	// readAgain is the leader's pause after a failed read, followAgain everybody
-	// else's, and readPatience how long a new
-	// leader keeps the lock whose reads fail: well below the lock's duration.
+	// else's, and readPatience how long a new leader, that does not lead yet, keeps
+	// the lock while its reads fail: half of that lock's default duration.
 	readAgain    = time.Second
 	followAgain  = 10 * time.Second
 	readPatience = 15 * time.Second
