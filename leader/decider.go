@@ -41,6 +41,7 @@ type Decider struct {
 	// Guarded by mu.
 	running   bool
 	leading   bool
+	denied    bool    // Leading has said no while leading was true, and Run has not looked since
 	from      reading // before the call that won or last renewed the lock
 	term      Term
 	endTerm   context.CancelFunc
@@ -89,16 +90,27 @@ func New(c Config) (*Decider, error) {
 // ended, the answer is false.
 func (d *Decider) Leading() (Term, bool) {
 	d.mu.Lock()
-	leading, term, from := d.leading, d.term, d.from
-	d.mu.Unlock()
-	if !leading {
+	defer d.mu.Unlock()
+	if !d.leading {
 		return Term{}, false
 	}
-	if d.stands(from) != certain {
+	if d.stands(d.from) != certain {
+		d.denied = true
 		d.wake()
 		return Term{}, false
 	}
-	return term, true
+	return d.term, true
+}
+
+// stood tells those who were denied a term that it stands after all: the renewal
+// was under way that they did not know of, or the clock was set back.
+func (d *Decider) stood() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.denied {
+		d.denied = false
+		d.signal()
+	}
 }
 
 // stands says how a term stands now that counts from then.
@@ -203,8 +215,11 @@ func (d *Decider) Move(table, keyAttribute string, claim map[string]types.Attrib
 	}
 	d.at, d.moving = table, to
 	number := d.term.Number
+	ended := d.over(number, nil)
 	d.mu.Unlock()
-	d.end(number, "the lock is kept in another table from now on", nil)
+	if ended {
+		d.tellEnded(number, "the lock is kept in another table from now on")
+	}
 	d.wake()
 }
 
@@ -270,17 +285,28 @@ func (d *Decider) extend(from reading) {
 // the term is over already.
 func (d *Decider) end(number uint64, reason string, r *resignation) bool {
 	d.mu.Lock()
+	ended := d.over(number, r)
+	d.mu.Unlock()
+	if ended {
+		d.tellEnded(number, reason)
+	}
+	return ended
+}
+
+// over is end by who holds mu and tells.
+func (d *Decider) over(number uint64, r *resignation) bool {
 	if !d.leading || d.term.Number != number {
-		d.mu.Unlock()
 		return false
 	}
-	d.leading, d.resigning = false, r
+	d.leading, d.denied, d.resigning = false, false, r
 	d.endTerm()
 	d.signal()
-	d.mu.Unlock()
+	return true
+}
+
+func (d *Decider) tellEnded(number uint64, reason string) {
 	d.log.Info("leadership ended", "term", number, "reason", reason)
 	d.countLeading(false)
-	return true
 }
 
 // takeResignation returns what [Decider.Resign] left to Run, once.

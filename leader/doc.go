@@ -1,6 +1,8 @@
 // Package leader elects one worker of a fleet by the lock of the Java KCL 3.x:
 // an item of the lease table, with the same attributes, conditions and times,
-// so that Go and Java workers contend for one lock.
+// so that Go and Java workers contend for one lock. An application of KCL 3.0 to
+// 3.4 has it in another table, until the single-table migration is complete:
+// [Decider.Move].
 //
 // # Authority
 //

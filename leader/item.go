@@ -32,8 +32,8 @@ const released = "1"
 const maxDuration = math.MaxInt64 / 2 / time.Millisecond * time.Millisecond
 
 // ErrMalformedLock says that the lock item cannot be read, so that nobody can
-// lead. Delete the item Leader from the lease table; a new leader appears
-// within a heartbeat.
+// lead. Delete the item Leader from the table that the log names; a new leader
+// appears within a heartbeat.
 var ErrMalformedLock = errors.New("malformed lock item")
 
 // lock is what a lock item says.

@@ -198,3 +198,37 @@ func TestWallClockJumps(t *testing.T) {
 		})
 	}
 }
+
+// A term that the clocks are in doubt of while its renewal is under way stands
+// once that has succeeded. Whoever was told no meanwhile is told so: nothing else
+// would have it ask again.
+func TestDeniedTermStandsAfterAll(t *testing.T) {
+	inWorld(t, kcltest.Options{}, func(t *testing.T, w *world) {
+		w.aws.Inject(kcltest.Fault{Clients: []string{"go"}, Operations: []string{"UpdateItem"}, Effect: kcltest.Slow, Delay: time.Second})
+		x := w.start("go")
+		require.NoError(t, askErr(t, x))
+		term, _ := x.Leading()
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		x.mu.Lock()
+		x.from.wall = x.from.wall.Add(-time.Minute) // until the renewal that is under way
+		x.mu.Unlock()
+		changed := x.Changed()
+		require.False(t, x.leads())
+		select {
+		case <-changed:
+		case <-time.After(time.Minute):
+			t.Error("nobody is told")
+		}
+		again, leads := x.Leading()
+		assert.True(t, leads)
+		assert.Equal(t, term.Number, again.Number)
+
+		changed = x.Changed()
+		time.Sleep(time.Minute)
+		select {
+		case <-changed:
+			t.Error("told for nothing")
+		default:
+		}
+	})
+}

@@ -151,6 +151,7 @@ func (r *run) lead(ctx context.Context) {
 				return
 			}
 		default:
+			r.stood()
 			if until = until.Add(1); until.Before(beat) {
 				beat = until
 			}

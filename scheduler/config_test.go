@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +40,10 @@ func TestDefaults(t *testing.T) {
 	assert.Equal(t, int64(256<<20), c.MaxBufferedBytes)
 	assert.Equal(t, 20, c.MaxInitializationAttempts)
 	assert.Equal(t, time.Second, c.SchedulerInitializationBackoff)
+	assert.Equal(t, "orders-CoordinatorState", c.CoordinatorStateTable)
+	assert.Equal(t, "orders-WorkerMetricStats", c.WorkerMetricsTable)
+	assert.False(t, c.MigrateAllEntitiesToLeaseTable)
+	assert.Equal(t, 24*time.Hour, c.TableMigrationCompleteBakeTime)
 	assert.Equal(t, TableConfig{Name: "orders", BillingMode: types.BillingModePayPerRequest, ReadCapacity: 10, WriteCapacity: 10}, c.Table)
 	assert.Equal(t, LeaseConfig{
 		FailoverTime: 10 * time.Second, MaxRenewals: 20, RequestTimeout: time.Minute, GracefulHandoffTimeout: 30 * time.Second,
@@ -105,6 +111,19 @@ func TestFaults(t *testing.T) {
 		{func(c *Config) { c.LogWarningForTaskAfter = -1 }, "LogWarningForTaskAfter"},
 		{func(c *Config) { c.MaxInitializationAttempts = -1 }, "MaxInitializationAttempts is -1"},
 		{func(c *Config) { c.SchedulerInitializationBackoff = -1 }, "SchedulerInitializationBackoff"},
+		{func(c *Config) { c.TableMigrationCompleteBakeTime = 59 * time.Minute }, "TableMigrationCompleteBakeTime is 59m0s, must be 1h0m0s to 168h0m0s"},
+		{func(c *Config) { c.TableMigrationCompleteBakeTime = 7*24*time.Hour + time.Second }, "TableMigrationCompleteBakeTime is 168h0m1s"},
+		{func(c *Config) { c.TableMigrationCompleteBakeTime = 2*time.Hour + time.Millisecond }, "TableMigrationCompleteBakeTime is 2h0m0.001s, must be whole seconds"},
+		{func(c *Config) { c.CoordinatorStateTable = "a state" }, `CoordinatorStateTable is "a state", must be 3 to 255 characters`},
+		{func(c *Config) { c.WorkerMetricsTable = "ab" }, `WorkerMetricsTable is "ab", must be 3 to 255 characters`},
+		{func(c *Config) { c.WorkerMetricsTable = "orders" }, `Table.Name, CoordinatorStateTable and WorkerMetricsTable is "orders", "orders-CoordinatorState" and "orders", must be three names`},
+		// The one that is given would be ignored.
+		{func(c *Config) {
+			c.Application, c.Table.Name, c.CoordinatorStateTable = "an application", "orders", "orders-state"
+		}, `WorkerMetricsTable is "an application-WorkerMetricStats", must be 3 to 255 characters`},
+		{func(c *Config) {
+			c.Application, c.Table.Name, c.WorkerMetricsTable = "an application", "orders", "orders-workers"
+		}, `CoordinatorStateTable is "an application-CoordinatorState", must be 3 to 255 characters`},
 		{func(c *Config) { c.Table.BillingMode = "FREE" }, `Table.BillingMode is "FREE"`},
 		{func(c *Config) { c.Table.ReadCapacity = -1 }, "Table.ReadCapacity is -1"},
 		{func(c *Config) { c.Table.WriteCapacity = -1 }, "Table.WriteCapacity is -1"},
@@ -171,6 +190,37 @@ func TestFaults(t *testing.T) {
 	} {
 		assert.ErrorContains(t, err, fault, "all faults are named at once")
 	}
+}
+
+// Whoever comes from Java finds every option on one page.
+func TestOptionsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/migrate-from-java.md")
+	require.NoError(t, err)
+	var check func(group string, of reflect.Type)
+	check = func(group string, of reflect.Type) {
+		for f := range of.Fields() {
+			if f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == of.PkgPath() {
+				check(group+f.Name+".", f.Type)
+				continue
+			}
+			assert.Regexp(t, "`[^`]*\\b"+f.Name+"\\b[^`]*`", string(page), group+f.Name)
+		}
+	}
+	check("", reflect.TypeFor[Config]())
+}
+
+// A name of which no table can be made says that there never were other tables:
+// KCL 3.4 could not have made them.
+func TestNoTableCanHaveTheName(t *testing.T) {
+	c := validConfig()
+	c.Application, c.Table.Name = "an application", "orders"
+	s, err := New(c)
+	require.NoError(t, err)
+	assert.True(t, s.cfg.noLegacyTables())
+	c.CoordinatorStateTable, c.WorkerMetricsTable = "orders-state", "orders-workers"
+	s, err = New(c)
+	require.NoError(t, err)
+	assert.False(t, s.cfg.noLegacyTables())
 }
 
 func fill(m map[string]string, n int) {

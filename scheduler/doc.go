@@ -13,11 +13,11 @@
 // start that fails is tried again, [Config.MaxInitializationAttempts] times in
 // all, unless trying is useless.
 //
-// One worker leads, by a lock in the lease table; in an application that has the
-// tables of KCL 3.0 to 3.4, by the lock there until they are moved, which package
-// migration/singletable sees to. Only the leader lists shards:
-// if there are no leases yet, at once when it has won the lock. Only the leader
-// assigns leases. All other workers find what is assigned to them.
+// One worker leads, by a lock in the lease table; while an application is moved
+// from the tables of KCL 3.0 to 3.4, by one in another of them. Only the leader
+// lists shards: if there are no leases yet, at once when it has won the lock. Only
+// the leader assigns leases, and brings that move on. All other workers find what
+// is assigned to them, and what is stored.
 //
 // # How it consumes
 //

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -99,7 +101,8 @@ func (f *fleet) lookOn(d time.Duration, ms ...*member) (gap time.Duration) {
 func TestTableMigration(t *testing.T) {
 	inLegacy(t, 4, func(t *testing.T, l *legacy) {
 		status := func(m *member) TableMigrationStatus { return *m.Status().TableMigration }
-		a, b := l.start("a"), l.start("b")
+		var figures testbed.Figures
+		a, b := l.start("a", func(c *Config) { c.Metrics = &figures }), l.start("b")
 		l.until(time.Minute, "leases", func() bool { return l.owners()["a"] == 2 && l.owners()["b"] == 2 })
 		assert.Equal(t, string(singletable.Init), status(a).Status)
 		assert.Contains(t, keys(l.coordinator), "Leader", "the lock of the legacy table")
@@ -119,6 +122,7 @@ func TestTableMigration(t *testing.T) {
 			return status(a).Status == string(singletable.Deployed) && status(b).Status == string(singletable.Deployed)
 		})
 		assert.Equal(t, "all workers can be deployed with MigrateAllEntitiesToLeaseTable", status(a).Waiting)
+		assert.Equal(t, []float64{0, 1, 2}, slices.Compact(figures.Values(singletable.Operation, "StatusOrdinal")))
 
 		require.NoError(t, a.stop())
 		a = l.start("a", second)
@@ -386,6 +390,57 @@ func TestFormerLockAfterCompletion(t *testing.T) {
 	})
 }
 
+// The last transaction's answer may be long in coming, while the lock that it took
+// is renewed by nobody: the leader does not wait for it for longer than that lasts.
+func TestCompletionIsNotAnswered(t *testing.T) {
+	inLegacy(t, 2, func(t *testing.T, l *legacy) {
+		leads, other := l.pending()
+		l.aws.Inject(kcltest.Fault{
+			Clients: []string{leads.name}, Operations: []string{"TransactWriteItems"}, Effect: kcltest.FreezeAnswer, For: 10 * time.Minute,
+		})
+		l.until(2*time.Minute, "COMPLETE", func() bool { return stored(l.lease) == string(singletable.Complete) })
+		l.until(maxTableCall+time.Second, "it knows", func() bool {
+			return leads.Status().TableMigration.Status == string(singletable.Complete)
+		})
+		assert.Less(t, l.lookOn(3*time.Minute, leads, other), 300*time.Millisecond)
+		assert.True(t, leads.Status().Leading)
+		assert.Equal(t, leads.name, lockOf(l.lease))
+		require.NoError(t, leads.stop())
+		require.NoError(t, other.stop())
+	})
+}
+
+// What a human has to see to is in the status of the leader, and then not any more.
+func TestStatusSaysWhatIsWrong(t *testing.T) {
+	inLegacy(t, 1, func(t *testing.T, l *legacy) {
+		m := l.start("a")
+		l.until(time.Minute, "INIT", func() bool { return stored(l.coordinator) == string(singletable.Init) })
+		item := l.coordinator.Item(coordinator.TableMigrationKey)
+		broken := maps.Clone(item)
+		broken["tm"] = &types.AttributeValueMemberS{Value: "TABLE_MIGRATION_STATUS_LATER"}
+		l.coordinator.Put(broken)
+		l.until(2*time.Minute, "the error", func() bool { return m.Status().TableMigration.Error != "" })
+		assert.Contains(t, m.Status().TableMigration.Error, "item TableMigration3.5 of the legacy table")
+		assert.False(t, m.Status().Leading)
+		l.coordinator.Put(item)
+		l.until(2*time.Minute, "no error", func() bool { return m.Status().TableMigration.Error == "" })
+		l.until(time.Second, "it leads", func() bool { return m.Status().Leading })
+		require.NoError(t, m.stop())
+	})
+}
+
+// What an assignment run saw of the fleet is good for a few runs, however seldom
+// they are.
+func TestSummaryAge(t *testing.T) {
+	age := func(report, interval, failover time.Duration) time.Duration {
+		return summaryAge(Config{Leases: LeaseConfig{WorkerReportInterval: report, AssignmentInterval: interval, FailoverTime: failover}})
+	}
+	assert.Equal(t, 90*time.Second, age(30*time.Second, 0, 10*time.Second))
+	assert.Equal(t, 8*time.Minute, age(30*time.Second, 0, time.Minute))
+	assert.Equal(t, 20*time.Minute, age(30*time.Second, 5*time.Minute, 10*time.Second))
+	assert.Equal(t, 15*time.Minute, age(5*time.Minute, 0, 10*time.Second))
+}
+
 // A leader that is stopped while its last transaction is on its way keeps the
 // lock until that has ended, and frees the lock that it took by it. Ruling 7.
 func TestStopDuringCompletion(t *testing.T) {
@@ -404,20 +459,25 @@ func TestStopDuringCompletion(t *testing.T) {
 
 // A straggler whose clock is slow keeps the migration where it is as any other:
 // what this process saw of its record counts, not the time that it says. Ruling 6.
+// However seldom the leader looks, it notices when that one has gone.
 func TestStragglerWithASlowClock(t *testing.T) {
-	inLegacy(t, 1, func(t *testing.T, l *legacy) {
-		l.coordinator.Put(coordinator.FreshTableMigration(singletable.Deployed, "java", time.Now()).Item().Encode(coordinator.LegacyKey))
-		before := l.coordinator.Item(coordinator.TableMigrationKey)
-		m := l.start("a", second)
-		for range 20 {
-			l.workers.Put(map[string]types.AttributeValue{
-				"wid": &types.AttributeValueMemberS{Value: "java"}, "lut": &types.AttributeValueMemberN{Value: fmt.Sprint(time.Now().Add(-5 * time.Minute).Unix())},
-				"sts": &types.AttributeValueMemberM{}, "opr": &types.AttributeValueMemberM{},
+	for _, interval := range []time.Duration{0, time.Minute, 150 * time.Second} {
+		t.Run(interval.String(), func(t *testing.T) {
+			inLegacy(t, 1, func(t *testing.T, l *legacy) {
+				l.coordinator.Put(coordinator.FreshTableMigration(singletable.Deployed, "java", time.Now()).Item().Encode(coordinator.LegacyKey))
+				before := l.coordinator.Item(coordinator.TableMigrationKey)
+				m := l.start("a", second, func(c *Config) { c.Leases.AssignmentInterval = interval })
+				for range 40 {
+					l.workers.Put(map[string]types.AttributeValue{
+						"wid": &types.AttributeValueMemberS{Value: "java"}, "lut": &types.AttributeValueMemberN{Value: fmt.Sprint(time.Now().Add(-5 * time.Minute).Unix())},
+						"sts": &types.AttributeValueMemberM{}, "opr": &types.AttributeValueMemberM{},
+					})
+					time.Sleep(30 * time.Second)
+					require.Equal(t, before, l.coordinator.Item(coordinator.TableMigrationKey))
+				}
+				l.until(2*time.Minute+2*interval, "PENDING", func() bool { return stored(l.coordinator) == string(singletable.Pending) })
+				require.NoError(t, m.stop())
 			})
-			time.Sleep(30 * time.Second)
-			require.Equal(t, before, l.coordinator.Item(coordinator.TableMigrationKey))
-		}
-		l.until(2*time.Minute, "PENDING", func() bool { return stored(l.coordinator) == string(singletable.Pending) })
-		require.NoError(t, m.stop())
-	})
+		})
+	}
 }

@@ -207,11 +207,12 @@ func (c Config) validate() (kcl.StreamConfig, *workermetrics.Sampler, error) {
 
 	between("TableMigrationCompleteBakeTime", c.TableMigrationCompleteBakeTime, singletable.MinCompleteBake, singletable.MaxCompleteBake)
 	check(c.TableMigrationCompleteBakeTime%time.Second == 0, "TableMigrationCompleteBakeTime", c.TableMigrationCompleteBakeTime, "whole seconds")
-	for _, legacy := range []struct{ field, name, standard string }{
-		{"CoordinatorStateTable", c.CoordinatorStateTable, coordinator.LegacyTableName(c.Application)},
-		{"WorkerMetricsTable", c.WorkerMetricsTable, workermetrics.LegacyTableName(c.Application)},
-	} {
-		check(legacy.name == legacy.standard || tableName.MatchString(legacy.name), legacy.field, fmt.Sprintf("%q", legacy.name), "3 to 255 characters of a-z, A-Z, 0-9, _, - and .")
+	// Two standard names that no table can have say that there are none; one of the
+	// two would be ignored without a word.
+	if c.CoordinatorStateTable != coordinator.LegacyTableName(c.Application) || c.WorkerMetricsTable != workermetrics.LegacyTableName(c.Application) {
+		const bound = "3 to 255 characters of a-z, A-Z, 0-9, _, - and ."
+		check(tableName.MatchString(c.CoordinatorStateTable), "CoordinatorStateTable", fmt.Sprintf("%q", c.CoordinatorStateTable), bound)
+		check(tableName.MatchString(c.WorkerMetricsTable), "WorkerMetricsTable", fmt.Sprintf("%q", c.WorkerMetricsTable), bound)
 	}
 	check(distinct(c.Table.Name, c.CoordinatorStateTable, c.WorkerMetricsTable), "Table.Name, CoordinatorStateTable and WorkerMetricsTable",
 		fmt.Sprintf("%q, %q and %q", c.Table.Name, c.CoordinatorStateTable, c.WorkerMetricsTable), "three names")

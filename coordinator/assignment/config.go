@@ -115,8 +115,8 @@ type Scanned struct {
 	// Workers are all records that could be read, valid or not, sorted by worker.
 	// In a fleet that moves the tables of KCL 3.0 to 3.4 a worker may have two.
 	Workers []Seen
-	// Since is when this process began to look at the records; since then no two
-	// looks were more than two report periods apart.
+	// Since is when this process began to look at the records; since then every look
+	// has shown which of their workers live, whatever their clocks say.
 	Since time.Time
 }
 

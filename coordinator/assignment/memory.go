@@ -186,8 +186,8 @@ type memory struct {
 	leases  map[string]sighting // not nil
 	at      time.Time           // of the last look
 	records map[origin]known    // nil before the first look
-	// watching is when this process began to look at the records without a gap of
-	// two periods, watched when it last did.
+	// watching is when this process began to look at the records; since then every
+	// look has shown which of their workers live. watched is when it last did.
 	watching, watched time.Time
 	workers           map[string]worker // nil before the first look
 	// unreadable are the workers whose records could not be read, and why.
@@ -200,22 +200,28 @@ func newMemory() memory { return memory{leases: map[string]sighting{}} }
 // table is forgotten.
 func (m *memory) look(leases []lease.Lease, records []workermetrics.Record, unreadable map[string]string, now time.Time, t timing) {
 	m.see(leases, now)
-	if m.records == nil || now.Sub(m.watched) > 2*t.report {
-		m.watching = now
-	}
-	m.watched = now
+	paused, unsure := now.Sub(m.watched) > 2*t.report, m.records == nil
 	m.unreadable = unreadable
 	seen := make(map[origin]known, len(records))
 	workers := make(map[string]worker, len(records))
 	for _, r := range records {
 		o := origin{r.Worker, r.Legacy}
-		k := known{r, m.records[o].seen.Next(r, now, t.report)}
+		before := m.records[o].seen
+		k := known{r, before.Next(r, now, t.report)}
 		seen[o] = k
+		// One that was written in a long pause has only its own clock to tell when.
+		if paused && !before.Updated().Equal(r.Updated) && !k.seen.Alive(now, t.report) {
+			unsure = true
+		}
 		if other, twice := workers[r.Worker]; !twice || k.replaces(other.known, now, t.report) {
 			workers[r.Worker] = m.workers[r.Worker].next(k)
 		}
 	}
 	m.records, m.workers = seen, workers
+	if unsure {
+		m.watching = now
+	}
+	m.watched = now
 
 	for key, s := range m.leases {
 		owner := s.actualOwner()

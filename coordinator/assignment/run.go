@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/go-kcl/kcl/internal/entity"
+	"github.com/go-kcl/kcl/internal/wait"
 	"github.com/go-kcl/kcl/leader"
 	"github.com/go-kcl/kcl/lease"
 	"github.com/go-kcl/kcl/metrics"
@@ -15,8 +16,10 @@ import (
 )
 
 const (
-	// loadTries is how often a run tries to scan a table.
+	// loadTries is how often a run tries to scan a table, loadPause the pause
+	// between two tries.
 	loadTries = 2
+	loadPause = 200 * time.Millisecond
 	// maxStaleDeletes is how many records of vanished workers a run deletes.
 	maxStaleDeletes = 25
 )
@@ -102,12 +105,11 @@ func (l *Loop) load(ctx context.Context) (snap snapshot, err error) {
 // try calls f until it succeeds, loadTries times.
 func try[T any](ctx context.Context, f func(context.Context) (T, error)) (out T, err error) {
 	defer recovered(&err)
-	for range loadTries {
-		if out, err = f(ctx); err == nil || ctx.Err() != nil {
-			break
+	for i := 1; ; i++ {
+		if out, err = f(ctx); err == nil || i == loadTries || !wait.For(ctx, loadPause) {
+			return out, err
 		}
 	}
-	return out, err
 }
 
 // look takes in a scan that ended at now and says how things stand, which

@@ -27,13 +27,14 @@ const (
 	lookEvery = 5 * time.Minute
 	lookFresh = 10 * time.Second
 	// readAgain is the leader's pause after a failed read, followAgain everybody
-	// else's, and readPatience how long a new
-	// leader keeps the lock whose reads fail: well below the lock's duration.
+	// else's, and readPatience how long a new leader, that does not lead yet, keeps
+	// the lock while its reads fail: half of that lock's default duration.
 	readAgain    = time.Second
 	followAgain  = 10 * time.Second
 	readPatience = 15 * time.Second
 	// A move that failed is tried again after moveAgain, doubled each time up to
 	// moveRarely; one that met an item that it may not move, after moveRarely.
+	// Likewise a look that failed, after readAgain up to lookEvery.
 	moveAgain  = time.Second
 	moveRarely = 5 * time.Minute
 )
@@ -74,6 +75,8 @@ const (
 //	P4   PENDING   yes   DEPLOYED  drained, it failed           starts one, after a pause
 //	P5l  PENDING   yes   DEPLOYED  drained, moved, not looked   looks
 //	P5   PENDING   yes   DEPLOYED  drained, moved, not clean    starts one, after a pause
+//	P5r  PENDING   yes   DEPLOYED  drained, moved, but a record looks alive
+//	                                                            looks again, later
 //	P6   PENDING   yes   DEPLOYED  drained, moved, clean        updates                     PENDING, PENDING
 //	P7   PENDING   yes   PENDING   somebody is old, or something is left
 //	                                                            updates, cancels a move     DEPLOYED, PENDING
@@ -248,14 +251,23 @@ func (d Decision) moving(v View) Decision {
 		if m.Phase == MoveStuck {
 			d.Err = fmt.Errorf("table migration: %s", m.Why)
 		}
-	case !looked || v.Look.Clean == NotKnown && !v.Now.Before(v.Look.At.Add(readAgain)):
+	case !looked || v.Look.Clean == NotKnown && !v.Now.Before(v.Look.again()):
 		d.Row, d.Do = "P5l", LookLeft
 		return d
 	case v.Look.Clean == NotKnown:
-		d.Row = "P5l"
-		return d.by(v.Look.At.Add(readAgain))
+		d.Row, d.Why = "P5l", unreadableTables
+		return d.by(v.Look.again())
 	case v.Look.Clean == No:
 		d.Row, d.Why = "P5", "left in the legacy table: "+strings.Join(v.Look.Left, ", ")
+	case v.Look.Drained == No:
+		// The next look would undo what was stored by this one.
+		d.Row, d.Why = "P5r", "still writing to the legacy table: "+strings.Join(v.Look.Alive, ", ")
+		due := v.Look.ended().Add(v.period())
+		if v.Now.Before(due) {
+			return d.by(due)
+		}
+		d.Do = LookLeft
+		return d
 	default:
 		d.Row, d.Do, d.CancelMove, d.State = "P6", Update, true, v.to(Pending)
 		d.Why = "nothing is left in the legacy tables"
@@ -275,14 +287,13 @@ func (d Decision) baking(v View, drained Knowledge) Decision {
 		look = Look{}
 	}
 	over, at := v.baked(Complete, v.Read.State.At, v.Now)
-	every := lookEvery
+	due := look.ended().Add(lookEvery)
 	switch {
-	case look.Clean == NotKnown || look.Drained == NotKnown:
-		every = readAgain
+	case look.unknown():
+		due = look.again()
 	case over:
-		every = lookFresh
+		due = look.ended().Add(lookFresh)
 	}
-	due := look.At.Add(every)
 	d.Why = "nothing is left in the legacy tables; it is left so until " + clock(at)
 	switch {
 	case drained == No || look.Clean == No || look.Drained == No:
@@ -301,9 +312,12 @@ func (d Decision) baking(v View, drained Knowledge) Decision {
 		d.Row, d.Do = "P8l", LookLeft
 	case !over:
 		d.Row = "P8"
+		if look.unknown() {
+			d.Why += "; " + unreadableTables
+		}
 		d = d.by(at).by(due)
-	case look.Clean == NotKnown || look.Drained == NotKnown:
-		d.Row, d.Why = "P8l", "the legacy tables cannot be read"
+	case look.unknown():
+		d.Row, d.Why = "P8l", unreadableTables
 		d = d.by(due)
 	default:
 		d.Row, d.Do, d.After, d.State = "P9", Finalize, Complete, v.to(Complete)
@@ -365,10 +379,18 @@ func pause(m Move) time.Duration {
 	if m.Phase == MoveStuck {
 		return moveRarely
 	}
-	d := moveAgain
-	for range m.Tries - 1 {
-		if d *= 2; d >= moveRarely {
-			return moveRarely
+	return backoff(moveAgain, moveRarely, m.Tries)
+}
+
+// again is when to look after a look that failed.
+func (l Look) again() time.Time { return l.ended().Add(backoff(readAgain, lookEvery, l.Failed)) }
+
+// backoff is the pause after that many failures in a row: d, doubled by each but
+// the first, up to most.
+func backoff(d, most time.Duration, failures int) time.Duration {
+	for range failures - 1 {
+		if d *= 2; d >= most {
+			return most
 		}
 	}
 	return d
@@ -421,6 +443,8 @@ func (v View) undrained(k Knowledge) string {
 		return "the leader has not watched the fleet for long enough"
 	}
 }
+
+const unreadableTables = "the legacy tables cannot be read"
 
 // maxNames bounds a list in words.
 const maxNames = 5

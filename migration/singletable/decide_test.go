@@ -1,6 +1,9 @@
 package singletable
 
 import (
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,6 +102,13 @@ func (c decideCase) run(t *testing.T) {
 		assert.Equal(t, t0.Add(c.next), d.Next)
 	}
 	assert.Equal(t, c.why, d.Why)
+	if d.Why != "" && (d.Do == Wait || !d.Leads) { // it is what Report.Waits says
+		assert.True(t, slices.ContainsFunc(documentedWaits(t), func(w string) bool {
+			before, more := strings.CutSuffix(w, " …")
+			return d.Why == w || more && strings.HasPrefix(d.Why, before)
+		}),
+			"docs/single-table-migration.md does not say what to do about %q", d.Why)
+	}
 	if c.err == nil {
 		assert.NoError(t, d.Err)
 	} else {
@@ -111,6 +121,39 @@ func (c decideCase) run(t *testing.T) {
 		assert.Equal(t, v.Read.State.To(c.stores, "go", t0), d.State)
 	default:
 		assert.Zero(t, d.State)
+	}
+}
+
+// documentedWaits are the words that docs/single-table-migration.md explains; … is
+// for what follows them.
+func documentedWaits(t *testing.T) (out []string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/single-table-migration.md")
+	require.NoError(t, err)
+	_, rows, found := strings.Cut(string(page), "| waiting | |\n|---|---|\n")
+	require.True(t, found)
+	for line := range strings.Lines(rows) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 {
+			break
+		}
+		out = append(out, strings.TrimSpace(cells[1]))
+	}
+	return out
+}
+
+// What is explained is said.
+func TestWaitsAreSaid(t *testing.T) {
+	source, err := os.ReadFile("decide.go")
+	require.NoError(t, err)
+	waits := documentedWaits(t)
+	require.Greater(t, len(waits), 10)
+	for _, w := range waits {
+		before, more := strings.CutSuffix(w, " …")
+		if !more {
+			before += `"`
+		}
+		assert.Contains(t, string(source), `"`+before)
 	}
 }
 
@@ -221,10 +264,13 @@ func TestPendingLocal(t *testing.T) {
 		{name: "it failed a second ago", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(MoveFailed, time.Second)}, row: "P4", do: StartMove, local: Pending, leads: true, why: "the move of the coordinator's items failed: so"},
 		{name: "moved, not looked since single-table-migration#32", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, 0), Look: lookAgo(clean, 1)}, row: "P5l", do: LookLeft, local: Pending, leads: true, why: beMoved},
 		{name: "moved, looked in another term", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, 0), Look: Look{At: t0, Term: 5, Clean: Yes, Drained: Yes}}, row: "P5l", do: LookLeft, local: Pending, leads: true, why: beMoved},
-		{name: "moved, the look failed just now", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, 0), Look: unreadable}, row: "P5l", local: Pending, leads: true, next: time.Second, why: beMoved},
+		{name: "moved, the look failed just now", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, 0), Look: unreadable}, row: "P5l", local: Pending, leads: true, next: time.Second, why: unreadableTables},
+		{name: "moved, the look failed just now, as those before", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, 0), Look: failedLook(4)}, row: "P5l", local: Pending, leads: true, next: 8 * time.Second, why: unreadableTables},
 		{name: "moved, the look failed a second ago", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, time.Minute), Look: lookAgo(unreadable, time.Second)}, row: "P5l", do: LookLeft, local: Pending, leads: true, why: beMoved},
 		{name: "moved, something is left single-table-migration#32", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, time.Second), Look: dirty}, row: "P5", do: StartMove, local: Pending, leads: true, why: left},
 		{name: "moved, something is left, looked at once", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, 0), Look: dirty}, row: "P5", local: Pending, leads: true, next: time.Second, why: left},
+		{name: "moved, a record looks alive", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, 0), Look: straggler}, row: "P5r", local: Pending, leads: true, next: 30 * time.Second, why: "still writing to the legacy table: c"},
+		{name: "moved, a record looked alive half a minute ago", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, 30*time.Second), Look: lookAgo(straggler, 30*time.Second)}, row: "P5r", do: LookLeft, local: Pending, leads: true, why: "still writing to the legacy table: c"},
 		{name: "moved, clean single-table-migration#32", migrate: true, view: View{Local: Pending, Read: dep, Summary: drained, Move: moveOf(Moved, 0), Look: clean}, row: "P6", do: Update, stores: Pending, local: Pending, leads: true, cancel: true, why: "nothing is left in the legacy tables"},
 	})
 }
@@ -252,13 +298,18 @@ func TestPendingStored(t *testing.T) {
 		{name: "old evidence", view: View{Read: over, Summary: aged(oneLegacy, 91*time.Second)}, row: "P7u", next: time.Minute, why: unknownFleet},
 		{name: "a look of another term is none", view: View{Read: young, Summary: drained, Look: Look{At: t0, Term: 4, Clean: No}}, row: "P8l", do: LookLeft, why: until + "2026-11-30T10:21:24Z"},
 		{name: "looked five minutes ago", view: View{Read: young, Summary: drained, Look: lookAgo(clean, 5*time.Minute)}, row: "P8l", do: LookLeft, why: until + "2026-11-30T10:21:24Z"},
-		{name: "a failed look is no evidence", view: View{Read: young, Summary: drained, Look: unreadable}, row: "P8", next: time.Second, why: until + "2026-11-30T10:21:24Z"},
+		{name: "a failed look is no evidence", view: View{Read: young, Summary: drained, Look: unreadable}, row: "P8", next: time.Second, why: until + "2026-11-30T10:21:24Z; the legacy tables cannot be read"},
+		{name: "looks that go on failing are made less often", view: View{Read: stored(Pending, t0), Summary: drained, Look: failedLook(30)}, row: "P8", next: time.Minute, why: until + "2026-12-01T10:21:14Z; the legacy tables cannot be read"},
+		{name: "but every five minutes", view: View{Read: stored(Pending, t0), Summary: drained, Look: lookAgo(failedLook(30), 5*time.Minute)}, row: "P8l", do: LookLeft, why: until + "2026-12-01T10:21:14Z"},
 		{name: "a failed look a second ago", view: View{Read: young, Summary: drained, Look: lookAgo(unreadable, time.Second)}, row: "P8l", do: LookLeft, why: until + "2026-11-30T10:21:24Z"},
 		{name: "a failed look when the bake is over", view: View{Read: over, Summary: drained, Look: unreadable}, row: "P8l", next: time.Second, why: "the legacy tables cannot be read"},
+		{name: "failed looks when the bake is over", view: View{Read: over, Summary: drained, Look: failedLook(5)}, row: "P8l", next: 16 * time.Second, why: "the legacy tables cannot be read"},
 		{name: "the bake is not over", view: View{Read: young, Summary: drained, Look: clean}, row: "P8", next: time.Unix(t0.Unix()+10, 0).Sub(t0), why: until + "2026-11-30T10:21:24Z"},
 		{name: "the bake is over, looked ten seconds ago", view: View{Read: over, Summary: drained, Look: lookAgo(clean, 10*time.Second)}, row: "P8l", do: LookLeft, why: until + "2026-11-30T10:21:14Z"},
 		{name: "the bake is over single-table-migration#35", view: View{Read: over, Summary: drained, Look: clean}, row: "P9", do: Finalize, stores: Complete, after: Complete, why: "the migration is being completed"},
 		{name: "the configured bake is over single-table-migration#13", view: View{Config: Config{CompleteBake: 2 * time.Hour}, Read: stored(Pending, t0.Add(-2*time.Hour)), Summary: drained, Look: clean}, row: "P9", do: Finalize, stores: Complete, after: Complete, why: "the migration is being completed"},
+		{name: "the bake is over, the look took long", view: View{Read: over, Summary: drained, Look: longLook(lookAgo(clean, time.Minute), 51*time.Second)}, row: "P9", do: Finalize, stores: Complete, after: Complete, why: "the migration is being completed"},
+		{name: "failed looks that took long", view: View{Read: over, Summary: drained, Look: longLook(lookAgo(failedLook(3), time.Minute), 58*time.Second)}, row: "P8l", next: 2 * time.Second, why: unreadableTables},
 		{name: "a write just failed", view: View{Read: over, Summary: drained, Look: clean, HoldUntil: t0.Add(2 * time.Second)}, row: "P9", next: 2 * time.Second, why: "a write failed and is tried again"},
 	}
 	for i := range cases {
@@ -287,6 +338,17 @@ func TestBakeBeginsAnew(t *testing.T) {
 		assert.Equal(t, want, Decide(v).Row, h)
 	}
 	assert.Len(t, v.Read.State.History, 3)
+}
+
+func longLook(l Look, took time.Duration) Look {
+	l.Took = took
+	return l
+}
+
+func failedLook(times int) Look {
+	l := unreadable
+	l.Failed = times
+	return l
 }
 
 func TestSomeNames(t *testing.T) {

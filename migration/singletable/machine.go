@@ -131,6 +131,9 @@ func (m *Machine) Start(ctx context.Context, noLegacyTables bool) (_ Status, err
 	if m.started == Unknown {
 		m.started, m.local, m.fresh = s, s, s == Complete && !f.Copied && f.Legacy == LegacyAbsent
 		m.report = Report{Stored: f.Stored.Value, Local: s, Since: time.Now()}
+		if f.Copied {
+			m.report.Stored = f.Copy.Value
+		}
 	}
 	return m.started, nil
 }
@@ -317,6 +320,12 @@ func (m *Machine) take(v View, d Decision) {
 	stored, _ := m.read.status()
 	m.mu.Lock()
 	before := m.report
+	if d.Local == Complete && stored == "" { // by what the start found, or the lease table's copy
+		stored = before.Stored
+		if m.read.CopyComplete {
+			stored = Complete
+		}
+	}
 	leads := uint64(0)
 	if d.Leads && m.number == v.Term && d.Local != Complete {
 		leads = v.Term
@@ -399,10 +408,8 @@ func (m *Machine) act(ctx, term context.Context, v View, d Decision) {
 			m.haveRead(r, err)
 		}
 	case LookLeft:
-		var err error
-		if m.look, err = m.cfg.Tables.Look(ctx, v.Term); err != nil {
-			m.log.Warn("cannot look at the legacy tables", "err", err)
-		}
+		l, err := m.cfg.Tables.Look(ctx, v.Term)
+		m.looked(l, err)
 	case StartMove:
 		m.startMove(term, v.Term)
 	case Create, Update, Delete:
@@ -467,6 +474,22 @@ func (m *Machine) haveRead(r Read, err error) {
 	m.read = r
 }
 
+// looked takes over a look at the legacy tables. It warns of the first of those
+// in a row that fail.
+func (m *Machine) looked(l Look, err error) {
+	if l.unknown() {
+		l.Failed = m.look.Failed + 1
+	}
+	m.look = l
+	if err != nil {
+		level := slog.LevelDebug
+		if l.Failed <= 1 {
+			level = slog.LevelWarn
+		}
+		m.log.Log(context.Background(), level, "cannot look at the legacy tables", "err", err)
+	}
+}
+
 // wrote takes over what came of a write.
 func (m *Machine) wrote(v View, d Decision, began time.Time, a Answer, err error) {
 	m.blocked = ""
@@ -489,11 +512,7 @@ func (m *Machine) wrote(v View, d Decision, began time.Time, a Answer, err error
 		return
 	}
 	m.fails++
-	hold := holdFirst
-	for range m.fails - 1 {
-		hold = min(2*hold, holdMost)
-	}
-	m.hold = time.Now().Add(hold)
+	m.hold = time.Now().Add(backoff(holdFirst, holdMost, m.fails))
 	unsettled := m.read.Unsettled
 	switch a {
 	case Obstacle:

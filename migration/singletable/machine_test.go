@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-kcl/kcl/coordinator"
+	"github.com/go-kcl/kcl/internal/entity"
 	"github.com/go-kcl/kcl/internal/testbed"
 	"github.com/go-kcl/kcl/kcltest"
 )
@@ -23,6 +24,7 @@ type player struct {
 	w        *world
 	name     string
 	figures  testbed.Figures
+	lines    testbed.Log
 	number   uint64
 	endTerm  context.CancelFunc
 	stop     context.CancelFunc
@@ -36,7 +38,7 @@ func (w *world) play(name string, migrate bool) *player {
 	p := &player{w: w, name: name, done: make(chan error, 1), endTerm: func() {}}
 	var err error
 	p.Machine, err = NewMachine(MachineConfig{
-		Config: Config{Worker: name, MigrateAllEntitiesToLeaseTable: migrate}, Tables: w.tables(name), Metrics: &p.figures,
+		Config: Config{Worker: name, MigrateAllEntitiesToLeaseTable: migrate}, Tables: w.tables(name), Metrics: &p.figures, Logger: testbed.Logger(&p.lines),
 		NewLock: func() map[string]types.AttributeValue {
 			return item{"ownerName": str(name), "leaseDuration": str("30000"), "recordVersionNumber": str("new")}
 		},
@@ -404,6 +406,39 @@ func TestStatusOfAWorker(t *testing.T) {
 	})
 }
 
+// What is stored is told of a worker that needs not read it any more, too: only an
+// application that never had other tables has nothing stored.
+func TestStoredOnceComplete(t *testing.T) {
+	complete := coordinator.FreshTableMigration(Complete, "x", time.Now()).Item()
+	for name, tc := range map[string]struct {
+		set    func(w *world)
+		gone   bool // only after the start
+		stored Status
+	}{
+		"in the legacy table":               {set: func(w *world) { w.legacy.Put(complete.Encode(coordinator.LegacyKey)) }, stored: Complete},
+		"in the lease table":                {set: func(w *world) { w.lease.Put(complete.Encode(entity.LeaseTableKey)) }, stored: Complete},
+		"in the lease table, and then gone": {set: func(w *world) { w.lease.Put(complete.Encode(entity.LeaseTableKey)); w.drop() }, gone: true, stored: Complete},
+		"nowhere":                           {set: (*world).drop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, "pending", func(t *testing.T, w *world) {
+				if !tc.gone {
+					tc.set(w)
+				}
+				p := w.play("p", false)
+				assert.Equal(t, tc.stored == Complete && !tc.gone, p.Report().Stored == Complete)
+				if tc.gone {
+					tc.set(w)
+				}
+				time.Sleep(time.Minute)
+				assert.Equal(t, Complete, p.Report().Local)
+				assert.Equal(t, tc.stored, p.Report().Stored)
+				p.leave()
+			})
+		})
+	}
+}
+
 // A write whose answer is lost is looked after: the item is read at once, and
 // often for a while.
 func TestLostAnswerIsLookedAfter(t *testing.T) {
@@ -482,6 +517,51 @@ func TestFailingWrites(t *testing.T) {
 		fault.Remove()
 		p.live(2*time.Minute, allNew)
 		assert.Equal(t, Deployed, w.stored().Value)
+		p.leave()
+	})
+}
+
+// Looks that fail, for want of permission for instance, are made less and less
+// often, during all of the bake, and warned of once.
+func TestFailingLooks(t *testing.T) {
+	inWorld(t, "pending", func(t *testing.T, w *world) {
+		w.record.Delete("C")
+		w.record.Delete("D")
+		w.setStored(coordinator.FreshTableMigration(Pending, "x", time.Now()))
+		fault := w.inject("p", kcltest.Fault{Operations: []string{"Scan"}, Resources: []string{w.record.Name}, Effect: kcltest.Refuse, Code: "AccessDeniedException"})
+		p := w.play("p", true)
+		p.lead()
+		p.live(26*time.Hour, drained)
+		assert.Equal(t, Pending, w.stored().Value)
+		assert.LessOrEqual(t, fault.Hits(), 26*12+10)
+		assert.Equal(t, 1, p.lines.Count("level=WARN", "cannot look at the legacy tables"))
+		assert.Equal(t, unreadableTables, p.Report().Waits)
+		fault.Remove()
+		p.live(6*time.Minute, drained)
+		assert.Equal(t, Complete, w.stored().Value)
+		p.leave()
+	})
+}
+
+// The record of a worker that is gone, but whose clock was fast, looks alive by
+// itself. It holds the migration up until its time has passed, and has nothing
+// stored and undone again meanwhile.
+func TestFastClock(t *testing.T) {
+	inWorld(t, "deployed", func(t *testing.T, w *world) {
+		w.record.Delete("C")
+		w.record.Delete("D")
+		w.record.Put(item{"wid": str("gone"), "lut": &types.AttributeValueMemberN{Value: fmt.Sprint(time.Now().Add(time.Hour).Unix())}})
+		w.setStored(coordinator.FreshTableMigration(Deployed, "x", time.Now()))
+		before := w.stored()
+		p := w.play("p", true)
+		p.lead()
+		p.live(time.Hour, drained)
+		assert.Equal(t, before, w.stored())
+		assert.Equal(t, "still writing to the legacy table: gone", p.Report().Waits)
+		assert.LessOrEqual(t, w.aws.Count("TransactWriteItems", "p"), 2)
+		assert.LessOrEqual(t, w.aws.Count("Scan", "p"), 2*130)
+		p.live(3*time.Minute, drained)
+		assert.Equal(t, Pending, w.stored().Value)
 		p.leave()
 	})
 }

@@ -57,8 +57,8 @@ func (r Row) code(now time.Time, period time.Duration) int {
 // Summary is what the leader knows of the fleet from one assignment run. Workers
 // that nobody can see count as unknown, not as old.
 type Summary struct {
-	// At is when the run's reads began, Term the leader's term, and Since when
-	// this process began to watch the records without a gap.
+	// At is when the run's reads began, Term the leader's term, and Since when this
+	// process began to see of every record whether its worker lives.
 	At    time.Time
 	Term  uint64
 	Since time.Time

@@ -84,14 +84,17 @@ func (t *Tables) Facts(ctx context.Context, migrate, noLegacyTables bool) (f Fac
 	if noLegacyTables || f.Copied && f.Copy.Value == Complete {
 		return f, nil
 	}
-	if _, err = t.describe(ctx); err == nil {
+	if _, err = t.describe(ctx); missing(err) {
+		f.Legacy = LegacyAbsent
+		return f, nil
+	}
+	if err == nil {
+		// A table that is missing now is being made, or deleted: not known yet.
 		f.Stored, f.Found, err = t.legacy.TableMigration(ctx)
 	}
 	switch {
 	case err == nil:
 		f.Legacy = LegacyExists
-	case missing(err):
-		f.Legacy = LegacyAbsent
 	case ddb.Denied(err):
 		f.Legacy = LegacyDenied
 	default:
@@ -137,9 +140,10 @@ func (t *Tables) Read(ctx context.Context, term uint64) (Read, error) {
 
 // Look looks at what is left in the legacy tables. Tables that cannot be read
 // are not known; the error says why.
-func (t *Tables) Look(ctx context.Context, term uint64) (Look, error) {
-	l := Look{At: time.Now(), Term: term, Clean: Yes, Drained: Yes}
-	err := t.scan(ctx, t.Legacy, func(it map[string]types.AttributeValue) {
+func (t *Tables) Look(ctx context.Context, term uint64) (l Look, err error) {
+	l = Look{At: time.Now(), Term: term, Clean: Yes, Drained: Yes}
+	defer func() { l.Took = time.Since(l.At) }()
+	err = t.scan(ctx, t.Legacy, func(it map[string]types.AttributeValue) {
 		if key := keyIn(it, coordinator.LegacyKey); key != lockKey && key != coordinator.TableMigrationKey {
 			l.Clean = No
 			if len(l.Left) < maxNames {

@@ -62,6 +62,14 @@ func TestFacts(t *testing.T) {
 		_, err = w.tables("go").Facts(t.Context(), true, false)
 		assert.NoError(t, err)
 
+		// So with a table that somebody makes just now.
+		fault = w.inject("go", kcltest.Fault{Operations: []string{"GetItem"}, Resources: []string{w.legacy.Name}, Effect: kcltest.Refuse, Code: "ResourceNotFoundException"})
+		_, err = w.tables("go").Facts(t.Context(), true, false)
+		assert.Error(t, err)
+		fault.Remove()
+		_, err = w.tables("go").Facts(t.Context(), true, false)
+		assert.NoError(t, err)
+
 		w.inject("go", kcltest.Fault{Operations: []string{"DescribeTable"}, Effect: kcltest.Refuse, Code: "AccessDeniedException"})
 		f, err = w.tables("go").Facts(t.Context(), true, false)
 		require.NoError(t, err)
@@ -134,9 +142,12 @@ func TestLook(t *testing.T) {
 		tb := w.tables("go")
 		look := func() Look {
 			t.Helper()
+			began := time.Now()
 			l, _ := tb.Look(t.Context(), 2)
 			assert.Equal(t, uint64(2), l.Term)
-			l.At, l.Term = time.Time{}, 0
+			assert.Positive(t, l.Took)
+			assert.Equal(t, time.Since(began), l.Took)
+			l.At, l.Took, l.Term = time.Time{}, 0, 0
 			return l
 		}
 		// In the bubble it is the year 2000: the recorded rows are of the future.
@@ -158,7 +169,7 @@ func TestLook(t *testing.T) {
 		w.legacy.Create()
 		l, err := w.tables("go").Look(t.Context(), 1)
 		require.NoError(t, err)
-		assert.Equal(t, Look{At: l.At, Term: 1, Clean: Yes, Drained: Yes}, l)
+		assert.Equal(t, Look{At: l.At, Took: l.Took, Term: 1, Clean: Yes, Drained: Yes}, l)
 	})
 }
 

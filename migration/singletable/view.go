@@ -68,8 +68,9 @@ func (r Read) status() (s Status, found bool) {
 
 // Look is a look at what is left in the legacy tables, by consistent scans.
 type Look struct {
-	// At is when it began, Term the term in which it did.
+	// At is when it began, Took how long it took, Term the term in which it began.
 	At   time.Time
+	Took time.Duration
 	Term uint64
 	// Clean says whether the coordinator state's table holds nothing but the
 	// leader's lock and the migration's item; Left is the first other keys.
@@ -79,7 +80,15 @@ type Look struct {
 	// Alive is the first who do.
 	Drained Knowledge
 	Alive   []string
+	// Failed is how many looks in a row, this one included, left something unknown.
+	Failed int
 }
+
+// ended is when it ended.
+func (l Look) ended() time.Time { return l.At.Add(l.Took) }
+
+// unknown reports whether a table could not be read.
+func (l Look) unknown() bool { return l.Clean == NotKnown || l.Drained == NotKnown }
 
 // Phase is how far the move of the coordinator's items is.
 type Phase uint8

@@ -75,3 +75,13 @@ func (w *world) setStored(s State) { w.legacy.Put(s.Item().Encode(coordinator.Le
 func (w *world) leader(owner string) {
 	w.legacy.Put(item{"key": str(lockKey), "ownerName": str(owner), "leaseDuration": str("30000"), "recordVersionNumber": str("1")})
 }
+
+// drop deletes the legacy tables.
+func (w *world) drop() {
+	w.t.Helper()
+	for _, tb := range []*testbed.Table{w.legacy, w.record} {
+		_, err := tb.Client.DeleteTable(w.t.Context(), &dynamodb.DeleteTableInput{TableName: &tb.Name})
+		require.NoError(w.t, err)
+	}
+	time.Sleep(10 * time.Second)
+}
