@@ -47,6 +47,7 @@ func newMachine(c Config, d *dynamodb.Client, decider func() *leader.Decider) (*
 			RequestTimeout: min(c.Leases.RequestTimeout, c.Leader.LeaseDuration/tableCallPart, maxTableCall),
 		}),
 		SummaryAge: summaryAge(c),
+		Patience:   c.Leader.LeaseDuration / 2,
 		NewLock:    func() map[string]types.AttributeValue { return decider().Claim() },
 		Release: func(completed bool, took map[string]types.AttributeValue) {
 			if completed {

@@ -27,11 +27,11 @@ const (
 	lookEvery = 5 * time.Minute
 	lookFresh = 10 * time.Second
 	// readAgain is the leader's pause after a failed read, followAgain everybody
-	// else's, and readPatience how long a new leader, that does not lead yet, keeps
-	// the lock while its reads fail: half of that lock's default duration.
-	readAgain    = time.Second
-	followAgain  = 10 * time.Second
-	readPatience = 15 * time.Second
+	// else's.
+	readAgain   = time.Second
+	followAgain = 10 * time.Second
+	// defaultPatience is half of the default duration of the leader's lock.
+	defaultPatience = 15 * time.Second
 	// A move that failed is tried again after moveAgain, doubled each time up to
 	// moveRarely; one that met an item that it may not move, after moveRarely.
 	// Likewise a look that failed, after readAgain up to lookEvery.
@@ -47,7 +47,7 @@ const (
 //	X1   UNKNOWN   -     -         -                            error
 //	X2   COMPLETE  -     -         -                            nothing, for ever
 //	X3   -         -     not read in this term, or long ago     reads it; a new leader does not lead before
-//	X4   -         -     unknown   the read failed              reads again; does not lead, frees the lock after 15 s
+//	X4   -         -     unknown   the read failed              reads again; does not lead, frees the lock in the end
 //	X5   -         -     malformed -                            error; does not lead, writes nothing
 //	X6   -         -     gone      lease table says COMPLETE    frees the lock              -, COMPLETE
 //	X7   -         -     gone      it does not                  error; frees the lock
@@ -111,7 +111,7 @@ func Decide(v View) Decision {
 		if !leads {
 			return d.readAgain(v, followAgain)
 		}
-		d.Release = v.Now.Sub(r.Failing) >= readPatience
+		d.Release = v.Now.Sub(r.Failing) >= v.patience()
 		return d.readAgain(v, readAgain)
 	case r.Outcome == Malformed:
 		d.Row, d.CancelMove = "X5", true
@@ -398,6 +398,13 @@ func backoff(d, most time.Duration, failures int) time.Duration {
 
 // to is the stored state changed to s by this worker now.
 func (v View) to(s Status) State { return v.Read.State.To(s, v.Worker, v.Now) }
+
+func (v View) patience() time.Duration {
+	if v.Patience == 0 {
+		return defaultPatience
+	}
+	return v.Patience
+}
 
 func (v View) period() time.Duration {
 	if v.Period == 0 {

@@ -29,6 +29,9 @@ type MachineConfig struct {
 	// SummaryAge is how long what [Machine.Know] was told is good for: a few
 	// assignment intervals. 0 means 90 s.
 	SummaryAge time.Duration
+	// Patience is how long this worker keeps the lock that it has just won while it
+	// cannot read the state: half of the lock's duration, or less. 0 means 15 s.
+	Patience time.Duration
 	// NewLock returns the content of the lease table's lock as this worker would
 	// take it. It is asked for when the migration is about to be completed. Nil
 	// leaves the lock to be contended for.
@@ -250,6 +253,7 @@ func (m *Machine) Run(ctx context.Context) error {
 			return nil
 		}
 		if ctx.Err() != nil {
+			m.settle()
 			return nil
 		}
 		if d.Do == Wait {
@@ -258,6 +262,26 @@ func (m *Machine) Run(ctx context.Context) error {
 		}
 		m.act(ctx, term, v, d)
 	}
+}
+
+// settle finds out, at a stop, what became of a last transaction whose answer was
+// lost: the lock that it may have taken would be freed by nobody.
+func (m *Machine) settle() {
+	if m.lock == nil {
+		return
+	}
+	r, err := m.cfg.Tables.Read(context.Background(), 0) // bounded by its own timeout
+	if stored, _ := r.status(); stored != Complete && !r.CopyComplete {
+		if err != nil {
+			m.log.Warn("cannot read whether the table migration is complete; the lock that was taken for that may have to lapse", "err", err)
+		}
+		return
+	}
+	m.mu.Lock()
+	m.become(Complete, 0)
+	m.report = Report{Stored: Complete, Local: Complete, Row: m.report.Row, Since: time.Now()}
+	m.mu.Unlock()
+	m.release(true)
 }
 
 // guard tells if workers of KCL 3.0 to 3.4 join an application that never had
@@ -311,7 +335,7 @@ func (m *Machine) view() (View, context.Context) {
 	}
 	return View{
 		Config: m.cfg.Config, Now: time.Now(), Local: m.local, Term: number, Read: m.read, Summary: m.summary, Look: m.look, Move: m.move,
-		HoldUntil: m.hold, Blocked: m.blocked, Period: m.cfg.Tables.Period, SummaryAge: m.cfg.SummaryAge,
+		HoldUntil: m.hold, Blocked: m.blocked, Period: m.cfg.Tables.Period, SummaryAge: m.cfg.SummaryAge, Patience: m.cfg.Patience,
 	}, term
 }
 

@@ -255,6 +255,41 @@ func TestCompletionWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
+// A stop right after it hands that lock on, too: nobody else would free it.
+func TestStopAfterALostCompletion(t *testing.T) {
+	for _, landed := range []bool{true, false} {
+		inWorld(t, "pending", func(t *testing.T, w *world) {
+			w.record.Delete("C")
+			w.record.Delete("D")
+			w.setStored(coordinator.FreshTableMigration(Pending, "x", time.Now().Add(-25*time.Hour)))
+			effect := kcltest.Break
+			if landed {
+				effect = kcltest.LoseAnswer
+			}
+			fault := w.inject("p", kcltest.Fault{Operations: []string{"TransactWriteItems"}, Effect: effect})
+			p := w.play("p", true)
+			p.lead()
+			for fault.Hits() == 0 {
+				p.know(drained)
+				time.Sleep(10 * time.Millisecond)
+			}
+			p.stop() // while it waits for the answer
+			require.NoError(t, <-p.done)
+			if landed {
+				assert.Equal(t, Complete, w.stored().Value)
+				assert.Len(t, p.released, 1)
+				assert.Equal(t, str("new"), p.released[0]["recordVersionNumber"])
+				assert.Equal(t, Complete, p.Status())
+			} else {
+				assert.Equal(t, Pending, w.stored().Value)
+				assert.Empty(t, p.released)
+				assert.Equal(t, Pending, p.Status())
+			}
+			p.follow()
+		})
+	}
+}
+
 // single-table-migration#40: a leader that cannot read does not act, keeps the
 // lock for a while, and goes on once it can.
 func TestReadsFail(t *testing.T) {

@@ -25,8 +25,9 @@ type View struct {
 	// could not be; empty if there was none.
 	Blocked string
 	// Period is how often workers report, SummaryAge how long a summary is good
-	// for. 0 means 30 s and 90 s.
-	Period, SummaryAge time.Duration
+	// for, Patience how long a new leader, which does not lead yet, keeps the lock
+	// while its reads fail. 0 means 30 s, 90 s and 15 s.
+	Period, SummaryAge, Patience time.Duration
 }
 
 // Outcome is what a read of the migration's item came to.
