@@ -412,7 +412,7 @@ func (c *chronicle) another(than *hand) *hand {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, h := range c.hands {
-		if h != than && h.up() && slices.Contains(c.owners(), h.name) {
+		if h != than && !h.dead.Load() && slices.Contains(c.owners(), h.name) {
 			return h
 		}
 	}
@@ -640,7 +640,7 @@ func (c *chronicle) advances(by *hand, was, is row) {
 	case to == isComplete:
 		c.complete = now
 		baked(c.bake)
-		c.drained(by, to, 20*time.Second)
+		c.drained(by, to, 12*time.Second) // a look is 10 s old at most
 		for _, name := range c.owners() {
 			if r := c.items[simApp][name]; !isReport(r) || age(r) > rowLooked {
 				c.breaks(leaseWriters, "%s stores COMPLETE, and %s, who has a lease, reported to the lease table %v ago", by.id, name, age(r))

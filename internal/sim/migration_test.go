@@ -626,6 +626,41 @@ var (
 		l.dismiss(h)
 		l.await(isPending, 2*time.Minute+l.slack())
 	}}
+	firstLeads = step{"a worker of the first deployment joins at PENDING, and is the only one left", func(l *life) {
+		h := l.start("guest", ofFirst)
+		l.pass(2 * time.Second)
+		for _, other := range l.places {
+			if other.up() {
+				l.slay(other)
+			}
+		}
+		l.await(isDeployed, l.slack())
+		l.stays(isDeployed, 10*time.Minute)
+		l.dismiss(h)
+		l.await(isPending, 2*time.Minute+l.slack())
+	}}
+	lastMinute = step{"a worker of the first deployment joins just before COMPLETE", func(l *life) {
+		_, since := l.stored()
+		due := since.Add(l.course.bake)
+		l.pass(time.Until(due.Add(-assignEvery + time.Second)))
+		scans := func() (n int) {
+			for _, c := range l.aws.Calls() {
+				if c.Operation == "Scan" && c.Resource == reportTable {
+					n += c.Calls
+				}
+			}
+			return n
+		}
+		// After the leader's last scan but for the one that the end asks for.
+		for before := scans(); time.Until(due) > 15*time.Second && scans() == before; {
+			time.Sleep(100 * time.Millisecond)
+		}
+		h := l.start("guest", ofFirst)
+		l.await(isDeployed, l.slack())
+		l.stays(isDeployed, 5*time.Minute)
+		l.dismiss(h)
+		l.await(isPending, 2*time.Minute+l.slack())
+	}}
 	oldAppears = step{"a worker of 3.4 appears at PENDING", func(l *life) {
 		h := l.start("guest", of34)
 		l.await(isDeployed, l.slack())
@@ -705,6 +740,10 @@ func allLives() (all []course) {
 		course{name: "3.4 joins", then: map[string][]step{isInit: {oldJoins}}},
 		course{name: "3.4 appears", then: map[string][]step{isPending: {oldAppears}}},
 		course{name: "the first deployment joins", names: true, then: map[string][]step{isPending: {firstJoins}}},
+		course{name: "the first deployment leads", then: map[string][]step{isPending: {firstLeads}}},
+		course{name: "the first deployment joins at the end", then: map[string][]step{isPending: {lastMinute}}},
+		course{name: "the first deployment joins at the end, a little later", bake: time.Hour + 10*time.Second, then: map[string][]step{isPending: {lastMinute}}},
+		course{name: "the first deployment joins at the end, later still", bake: time.Hour + 20*time.Second, then: map[string][]step{isPending: {lastMinute}}},
 		course{name: "an item appears", then: map[string][]step{isPending: {itemAppears}}},
 		course{name: "a long bake", bake: 24 * time.Hour, then: map[string][]step{isPending: {leaderDies, ownerDies, leaderStops}}},
 		course{name: "INIT is undone while answers are lost", lossy: true, traps: []trap{{at: noStatus, how: muteAnswer}}, then: map[string][]step{isInit: {oldJoins, leaderDies}}},
@@ -732,7 +771,7 @@ func drawLife(seed uint64) course {
 		{noStatus, []step{oldStays, leaderStops}},
 		{isInit, []step{backToOld, oldJoins, leaderDies, leaderStops, ownerDies, tooEarly}},
 		{isDeployed, []step{backToOld, firstStays, leaderDies, leaderStops, ownerDies}},
-		{isPending, []step{backToFirst, halfBackToFirst, firstJoins, oldAppears, itemAppears, leaderDies, leaderStops, ownerDies}},
+		{isPending, []step{backToFirst, halfBackToFirst, firstJoins, firstLeads, lastMinute, oldAppears, itemAppears, leaderDies, leaderStops, ownerDies}},
 	} {
 		for range d.IntN(3) {
 			c.then[at.status] = append(c.then[at.status], at.may[d.IntN(len(at.may))])
