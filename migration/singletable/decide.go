@@ -83,7 +83,8 @@ const (
 //	P9   PENDING   yes   PENDING   drained, clean, bake over    finalizes                   COMPLETE, COMPLETE
 //
 // "Old" needs evidence: a lease owner that lives and does not know the
-// migration, or for P1 and P7 anybody who lives by the legacy table. A departed
+// migration, or for P1 and P7 anybody who lives by the legacy table: by the last
+// summary, or by a look that is no older than that. A departed
 // owner, a summary of another term, a failed read are no evidence; they only
 // keep the next status from being entered.
 func Decide(v View) Decision {
@@ -209,6 +210,9 @@ func (d Decision) pending(v View, stored Status, found bool) Decision {
 	if s := v.Summary; drained == Yes && (s.Since.IsZero() || s.At.Sub(s.Since) < 2*v.period()) {
 		drained = NotKnown // a worker whose clock is slow shows only to who has watched
 	}
+	if l := v.Look; drained == Yes && l.Term == v.Term && l.Drained == No && !v.Summary.At.After(l.At) {
+		drained = No // the look has seen somebody who has come since
+	}
 	switch {
 	case !found:
 		d.Row, d.Do, d.CancelMove = "P0", Create, true
@@ -287,13 +291,9 @@ func (d Decision) baking(v View, drained Knowledge) Decision {
 	switch {
 	case drained == No || look.Clean == No || look.Drained == No:
 		d.Row, d.Do, d.State, d.CancelMove = "P7", Update, v.to(Deployed), true
-		switch {
-		case drained == No:
-			d.Why = v.undrained(No)
-		case look.Clean == No:
+		d.Why = v.undrained(No)
+		if drained != No && look.Clean == No {
 			d.Why = "left in the legacy table: " + strings.Join(look.Left, ", ")
-		default:
-			d.Why = "still writing to the legacy table: " + strings.Join(look.Alive, ", ")
 		}
 	case drained == NotKnown:
 		d.Row, d.Why = "P7u", v.undrained(NotKnown)
@@ -411,8 +411,10 @@ func (v View) unsupported(k Knowledge) string {
 
 func (v View) undrained(k Knowledge) string {
 	switch {
-	case k == No:
+	case k == No && len(v.Summary.LegacyWorkers) > 0:
 		return "workers that report to the legacy table: " + some(v.Summary.LegacyWorkers)
+	case k == No:
+		return "workers that report to the legacy table: " + some(v.Look.Alive)
 	case v.known(Yes) != Yes:
 		return "the fleet is not known yet"
 	case len(v.Summary.Silent) > 0:
