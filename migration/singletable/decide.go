@@ -239,6 +239,7 @@ func (d Decision) moving(v View) Decision {
 	}
 	retry := m.Ended.Add(pause(m))
 	looked := v.Look.Term == v.Term && !v.Look.At.Before(m.Ended)
+	again := v.Look.Clean == NotKnown || v.Look.Clean == Yes && v.Look.Drained == No // who was seen has gone since
 	switch {
 	case m.Phase == NoMove:
 		d.Row, d.Do = "P2", StartMove
@@ -252,10 +253,10 @@ func (d Decision) moving(v View) Decision {
 		if m.Phase == MoveStuck {
 			d.Err = fmt.Errorf("table migration: %s", m.Why)
 		}
-	case !looked || v.Look.Clean == NotKnown && !v.Now.Before(v.Look.At.Add(readAgain)):
+	case !looked || again && !v.Now.Before(v.Look.At.Add(readAgain)):
 		d.Row, d.Do = "P5l", LookLeft
 		return d
-	case v.Look.Clean == NotKnown:
+	case again:
 		d.Row = "P5l"
 		return d.by(v.Look.At.Add(readAgain))
 	case v.Look.Clean == No:
