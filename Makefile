@@ -64,8 +64,8 @@ sim-any: ## Play four fleets from seeds that nobody has chosen; what they find i
 	-$(GO) test ./internal/sim -run '^TestFleet(ByLoad)?$$' -v -timeout 10m -args -any-seeds 2 -shrink 20s 2>&1 | grep -vE '^=== '
 
 .PHONY: sim-day
-sim-day: ## A day, and an hour at default settings, of 20 workers on 200 shards; an hour after a step in load; eight of fleets mixed with Java's rules.
-	$(GO) test ./internal/sim -run '^(TestDay|TestHour|TestStepInLoad|TestFleetWithJava)$$' -v -timeout 1h -args -full-day
+sim-day: ## A day, and an hour at default settings, of 20 workers on 200 shards; an hour after a step in load; eight of fleets mixed with Java's rules; 150 lives of the single-table migration.
+	$(GO) test ./internal/sim -run '^(TestDay|TestHour|TestStepInLoad|TestFleetWithJava|TestMigration)$$' -v -timeout 90m -args -full-day
 
 GAP_SEEDS ?= 50
 .PHONY: gaps

@@ -22,7 +22,7 @@ import (
 	"github.com/go-kcl/kcl/scheduler"
 )
 
-var fullDay = flag.Bool("full-day", false, "run the whole day of TestDay, the hour of TestHour and those of TestFleetWithJava")
+var fullDay = flag.Bool("full-day", false, "run the whole day of TestDay, the hour of TestHour, those of TestFleetWithJava, and all lives of TestMigration")
 
 // stretch is a long quiet time of a large fleet, with a reshard now and then.
 type stretch struct {
