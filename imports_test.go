@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"coordinator":            {"", "internal/chance", "internal/ddb", "internal/entity", "internal/wait"},            // not who leads
 	"workermetrics":          {"", "metrics", "internal/chance", "internal/ddb", "internal/entity", "internal/wait"}, // not leases
 	"shardsync":              {"", "metrics", "internal/chance", "lease", "internal/wait"},                           // not consumers
-	"coordinator/assignment": {"", "metrics", "internal/chance", "internal/ddb", "internal/entity", "leader", "lease", "workermetrics"},
+	"coordinator/assignment": {"", "metrics", "internal/chance", "internal/ddb", "internal/entity", "internal/wait", "leader", "lease", "workermetrics"},
 	"migration/singletable":  {"", "metrics", "internal/chance", "internal/ddb", "internal/entity", "internal/wait", "coordinator", "lease", "workermetrics"},
 
 	"internal/checkpoint": {"", "metrics", "lease"},
