@@ -41,6 +41,7 @@ type fleet struct {
 	workers []*member
 	cut     map[string]bool // clients whose calls fail
 	stopped atomic.Bool
+	leisure bool // workers are slow to look, for tests that take hours
 }
 
 // delivery is a record that a worker was handed.
@@ -94,7 +95,7 @@ func (f *fleet) isCut(client string) bool {
 
 // config returns the configuration of a worker that notes what it is handed.
 func (f *fleet) config(name string) Config {
-	return Config{
+	c := Config{
 		Application: testApp, Streams: kcl.SingleStream(testStream, kcl.TrimHorizon), AWS: f.aws.Config(name),
 		WorkerIdentifier: name, Logger: slog.New(f.log),
 		Handler: func(_ context.Context, b *kcl.Batch) error {
@@ -102,6 +103,10 @@ func (f *fleet) config(name string) Config {
 			return nil
 		},
 	}
+	if f.leisure {
+		c.Leases.AssignmentInterval, c.Polling.IdleTimeBetweenReads = 20*time.Second, 10*time.Second
+	}
+	return c
 }
 
 func (f *fleet) note(worker string, b *kcl.Batch) {

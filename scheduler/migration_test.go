@@ -35,6 +35,7 @@ type legacy struct {
 func inLegacy(t *testing.T, shards int, f func(t *testing.T, l *legacy)) {
 	t.Helper()
 	inFleet(t, shards, func(t *testing.T, fl *fleet) {
+		fl.leisure = true
 		d := dynamodb.NewFromConfig(fl.aws.Config("test"))
 		table := func(name, key string) *testbed.Table {
 			return &testbed.Table{T: t, Client: d, Name: name, Key: key}
