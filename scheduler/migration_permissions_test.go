@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"maps"
@@ -42,15 +41,10 @@ func (r *role) become(allowed map[string][]string) {
 }
 
 func (r *role) Do(q *http.Request) (*http.Response, error) {
-	if q.Body == nil {
-		return r.HTTPClient.Do(q)
-	}
-	body, err := io.ReadAll(q.Body)
+	operation, body, err := peek(q)
 	if err != nil {
 		return nil, err
 	}
-	q.Body = io.NopCloser(bytes.NewReader(body))
-	_, operation, _ := strings.Cut(q.Header.Get("X-Amz-Target"), ".")
 	for _, a := range actions(operation, body) {
 		if !r.permits(a.table, a.name) {
 			return &http.Response{

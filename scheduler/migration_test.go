@@ -316,18 +316,28 @@ type refuser struct {
 }
 
 func (r refuser) Do(q *http.Request) (*http.Response, error) {
-	if q.Body != nil {
-		body, err := io.ReadAll(q.Body)
-		if err != nil {
-			return nil, err
-		}
-		q.Body = io.NopCloser(bytes.NewReader(body))
-		_, operation, _ := strings.Cut(q.Header.Get("X-Amz-Target"), ".")
-		if r.refuse(operation, string(body)) {
-			return nil, errCut
-		}
+	operation, body, err := peek(q)
+	if err != nil {
+		return nil, err
+	}
+	if r.refuse(operation, string(body)) {
+		return nil, errCut
 	}
 	return r.HTTPClient.Do(q)
+}
+
+// peek reads what a request calls, and leaves it to be sent. Both are empty for one
+// without a body, which is none of DynamoDB's.
+func peek(q *http.Request) (operation string, body []byte, err error) {
+	if q.Body == nil {
+		return "", nil, nil
+	}
+	if body, err = io.ReadAll(q.Body); err != nil {
+		return "", nil, err
+	}
+	q.Body = io.NopCloser(bytes.NewReader(body))
+	_, operation, _ = strings.Cut(q.Header.Get("X-Amz-Target"), ".")
+	return operation, body, nil
 }
 
 // single-table-migration#77: a leader that cannot report goes on assigning.

@@ -341,23 +341,11 @@ func TestWatchMigration(t *testing.T) {
 		})
 		require.NoError(t, err)
 	}
-	finds := func(want string) {
-		t.Helper()
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if want == "" {
-			require.Empty(t, f.faults)
-			return
-		}
-		require.NotEmpty(t, f.faults, want)
-		assert.Contains(t, strings.Join(f.faults, "\n"), want)
-		f.faults = nil
-	}
 	table("java-1", "", "leaseKey")
 	table("java-1", coordinatorTable, "key")
-	finds("")
+	f.finds("")
 	table("go-2", metricsTable, "wid")
-	finds("go-2, of phase 1, makes table")
+	f.finds("go-2, of phase 1, makes table")
 
 	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 	put := func(by, ending string, it item) {
@@ -390,34 +378,34 @@ func TestWatchMigration(t *testing.T) {
 	put("go-2", coordinatorTable, lock("go-2"))
 	put("go-2", metricsTable, record("wid", "go-2", 0))
 	put("go-3", "", record("leaseKey", "go-3", 0))
-	finds("")
+	f.finds("")
 	assert.Equal(t, "go-2", f.leader())
 	put("go-2", "", record("leaseKey", "go-2", 0))
-	finds("go-2, of phase 1")
+	f.finds("go-2, of phase 1")
 	put("go-3", metricsTable, record("wid", "go-3", 0))
-	finds("go-3, of phase 2")
+	f.finds("go-3, of phase 2")
 	untagged := lock("go-2")
 	delete(untagged, "entityType")
 	put("go-2", coordinatorTable, untagged)
-	finds("PutItem of Leader in shop-CoordinatorState")
+	f.finds("PutItem of Leader in shop-CoordinatorState")
 
 	put("go-3", coordinatorTable, state("go-3", "INIT", "INIT"))
-	finds(`"go-2" has the lock`)
+	f.finds(`"go-2" has the lock`)
 	put("go-2", coordinatorTable, state("go-2", "COMPLETE", "INIT"))
-	finds("INIT becomes COMPLETE")
+	f.finds("INIT becomes COMPLETE")
 	put("go-2", coordinatorTable, state("go-2", "PENDING", "DEPLOYED"))
-	finds("has reported to the legacy table")
+	f.finds("has reported to the legacy table")
 	put("java-1", coordinatorTable, item{"key": s(clientKey), "cv": s("CLIENT_VERSION_3X"), "mb": s("java-1"), "mts": decimal(1)})
-	finds("")
+	f.finds("")
 	put("go-2", coordinatorTable, state("go-2", "COMPLETE", "PENDING"))
-	finds("Migration3.0 is left in the legacy table")
+	f.finds("Migration3.0 is left in the legacy table")
 
 	_, err := client("go-3").TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
 		{ConditionCheck: &types.ConditionCheck{TableName: aws.String(app + coordinatorTable), Key: item{"key": s("Leader")}, ConditionExpression: aws.String("attribute_exists(ownerName)")}},
 		{Put: &types.Put{TableName: aws.String(app), Item: item{"leaseKey": s(clientKey), "cv": s("CLIENT_VERSION_3X")}}},
 	}})
 	require.NoError(t, err)
-	finds("Migration3.0")
+	f.finds("Migration3.0")
 	put("go-3", "", item{"leaseKey": s(lockKey), "ownerName": s("go-3"), "leaseDuration": s("60000"), "recordVersionNumber": s("v")})
-	finds("go-3")
+	f.finds("go-3")
 }

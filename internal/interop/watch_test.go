@@ -54,24 +54,12 @@ func TestWatch(t *testing.T) {
 	lock := func(owner, ms string) item {
 		return item{"leaseKey": s("Leader"), "entityType": s("LEADER"), "ownerName": s(owner), "leaseDuration": s(ms), "recordVersionNumber": s("v")}
 	}
-	finds := func(want string) {
-		t.Helper()
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if want == "" {
-			require.Empty(t, f.faults)
-			return
-		}
-		require.NotEmpty(t, f.faults, want)
-		assert.Contains(t, strings.Join(f.faults, "\n"), want)
-		f.faults = nil
-	}
 
 	put("java-1", lock("java-1", "60000"))
 	put("java-1", lease("", "TRIM_HORIZON", 0))
 	put("java-1", lease("java-1", "TRIM_HORIZON", 1))
 	put("java-1", lease("java-1", "20", 2))
-	finds("")
+	f.finds("")
 	assert.Equal(t, "java-1", f.leader())
 	assert.Equal(t, []string{"shardId-000000000000"}, f.owned("java-1"))
 
@@ -87,7 +75,7 @@ func TestWatch(t *testing.T) {
 	assert.InDelta(t, 10, f.silences[0].lasts().Seconds(), 1)
 	assert.False(t, f.absence[0].to.Equal(never), "an owner has written")
 	put("java-1", lease("java-2", "20", 2))
-	finds("")
+	f.finds("")
 	assert.Equal(t, []string{key}, f.given("java-2"))
 	f.upset("killed", "java-1")
 	f.upset("killed", "java-2")
@@ -105,35 +93,50 @@ func TestWatch(t *testing.T) {
 	assert.Len(t, f.absence, 2)
 	f.attend(true)
 	assert.False(t, f.absence[1].to.Equal(never))
-	finds("")
+	f.finds("")
 
 	put("go-1", lock("go-1", "60000"))
-	finds("go-1 takes the lock from java-1")
+	f.finds("go-1 takes the lock from java-1")
 	put("go-1", lock("java-1", "60000"))
-	finds("go-1 writes a lock of java-1")
+	f.finds("go-1 writes a lock of java-1")
 	put("java-1", lock("java-1", "0"))
 	put("go-1", lock("go-1", "60000"))
 	f.mu.Lock()
 	f.faults = nil
 	f.mu.Unlock()
 	put("go-1", lease("java-1", "21", 3))
-	finds("go-1 moves the checkpoint of shardId-000000000000, which is java-1's")
+	f.finds("go-1 moves the checkpoint of shardId-000000000000, which is java-1's")
 	put("java-1", lease("java-1", "9", 4))
-	finds("back from 21 to 9")
+	f.finds("back from 21 to 9")
 	put("java-1", lease("java-1", "9", 3))
-	finds("moves the counter")
+	f.finds("moves the counter")
 	put("java-1", lease("java-2", "9", 5))
-	finds(`java-1 gives shardId-000000000000 to java-2, and "go-1" leads`)
+	f.finds(`java-1 gives shardId-000000000000 to java-2, and "go-1" leads`)
 	put("go-1", lease("java-3", "9", 6))
 	put("go-1", lease("java-2", "9", 7))
-	finds("go-1 takes shardId-000000000000 from java-3")
+	f.finds("go-1 takes shardId-000000000000 from java-3")
 	bad := lease("java-2", "9", 8)
 	delete(bad, "leaseCounter")
 	put("go-1", bad)
-	finds("leaseCounter is missing")
+	f.finds("leaseCounter is missing")
 	put("go-1", item{"leaseKey": s("java-2"), "entityType": s("WORKER_METRIC_STATS"), "lut": s("now")})
-	finds("lut is of type S, not N")
+	f.finds("lut is of type S, not N")
 	_, err = client("go-1").DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(app), Key: item{"leaseKey": s("shardId-000000000000")}})
 	require.NoError(t, err)
-	finds("go-1 deletes shardId-000000000000 at 9")
+	f.finds("go-1 deletes shardId-000000000000 at 9")
+}
+
+// finds holds the faults that the watch has found since the last time against one
+// that is wanted, "" for none.
+func (f *fleet) finds(want string) {
+	f.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if want == "" {
+		require.Empty(f, f.faults)
+		return
+	}
+	require.NotEmpty(f, f.faults, want)
+	assert.Contains(f, strings.Join(f.faults, "\n"), want)
+	f.faults = nil
 }

@@ -66,30 +66,15 @@ var (
 		l.chronicle.mu.Unlock()
 		i := slices.IndexFunc(l.places[:], func(h *hand) bool { return h.name != leads && h.up() })
 		require.GreaterOrEqual(l.t, i, 0, "another")
-		was, since := l.stored()
-		l.slay(l.places[i])
-		l.pass(6 * time.Minute)
-		if s, at := l.stored(); s != was || !at.Equal(since) {
-			l.fails(evidence, "it became %s", s)
-		}
+		l.unmoved(6*time.Minute, func() { l.slay(l.places[i]) })
 	}}
 	leaderDies = step{"the leader is killed", func(l *life) {
 		i := l.leader()
-		was, since := l.stored()
-		l.slay(l.places[i])
-		l.pass(6 * time.Minute)
-		if s, at := l.stored(); s != was || !at.Equal(since) {
-			l.fails(evidence, "it became %s", s)
-		}
+		l.unmoved(6*time.Minute, func() { l.slay(l.places[i]) })
 	}}
 	leaderStops = step{"the leader is replaced", func(l *life) {
 		i := l.leader()
-		was, since := l.stored()
-		l.roll(l.places[i].stage, i)
-		l.pass(4 * time.Minute)
-		if s, at := l.stored(); s != was || !at.Equal(since) {
-			l.fails(evidence, "it became %s", s)
-		}
+		l.unmoved(4*time.Minute, func() { l.roll(l.places[i].stage, i) })
 	}}
 	firstStays = step{"then a worker of the first deployment stays when the others are of the second", func(l *life) {
 		l.roll(ofSecond, 0, 1)
@@ -271,4 +256,15 @@ func drawLife(seed uint64) course {
 		slices.SortStableFunc(c.then[at.status], func(x, y step) int { return strings.Compare(x.what, y.what) })
 	}
 	return c
+}
+
+// unmoved does something and lets time pass, by which the stored status, and since
+// when it is, must not change.
+func (l *life) unmoved(d time.Duration, do func()) {
+	was, since := l.stored()
+	do()
+	l.pass(d)
+	if s, at := l.stored(); s != was || !at.Equal(since) {
+		l.fails(evidence, "it became %s", s)
+	}
 }

@@ -24,7 +24,7 @@
 // A worker is deployed twice: first without [Config.MigrateAllEntitiesToLeaseTable], which
 // leads to DEPLOYED, then with it, which leads to COMPLETE. By what is stored and
 // by that setting it has a status of its own, which says where it reads and
-// writes ([Begin], [WritesLease]). A fresh application has no legacy table and is
+// writes ([Begin], [coordinator.WritesLeaseTable]). A fresh application has no legacy table and is
 // COMPLETE without anything being stored.
 //
 // # Decisions

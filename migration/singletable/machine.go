@@ -226,12 +226,11 @@ func (m *Machine) nudge() {
 	}
 }
 
-// Run decides and acts until ctx ends or the migration is complete; of a fresh
-// application it looks now and then, as the leader's, whether somebody has made
-// the legacy table, and tells. Before it
-// returns, a move has ended, and no write of its is begun afterwards. It is to
-// end before the legacy table's lock is freed. It returns [ErrNotStarted] if
-// there was no start.
+// Run decides and acts until ctx ends or the migration is complete. For the leader
+// of a fresh application it looks now and then whether somebody has made the
+// legacy table, and tells. Before it returns, a move has ended, and no write of
+// its is begun afterwards. It is to end before the legacy table's lock is freed. It
+// returns [ErrNotStarted] if there was no start.
 func (m *Machine) Run(ctx context.Context) error {
 	defer m.endMove()
 	for {

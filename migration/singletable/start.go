@@ -116,12 +116,4 @@ func localFor(stored Status, found, migrate bool) (local Status, ok bool) {
 	}
 }
 
-// WritesLease reports whether a worker that started with this status writes the
-// coordinator state and its own record to the lease table. All others write to
-// the legacy tables. Once the migration is complete everybody writes to the
-// lease table, at once: nobody looks elsewhere any more.
-func WritesLease(started, now Status) bool {
-	return coordinator.WritesLeaseTable(started, now)
-}
-
 func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -102,16 +102,16 @@ func TestBakedByWholeSeconds(t *testing.T) {
 
 // single-table-migration#51,53: a worker keeps the table that it writes to until
 // it starts again, or until nobody reads the other one any more.
-func TestWritesLease(t *testing.T) {
+func TestWritesLeaseTable(t *testing.T) {
 	for _, started := range []Status{Init, Deployed} {
 		for _, now := range []Status{Init, Deployed, Pending} {
-			assert.False(t, WritesLease(started, now), "%s %s", started, now) // single-table-migration#54
+			assert.False(t, coordinator.WritesLeaseTable(started, now), "%s %s", started, now) // single-table-migration#54
 		}
-		assert.True(t, WritesLease(started, Complete))
+		assert.True(t, coordinator.WritesLeaseTable(started, Complete))
 	}
 	for _, started := range []Status{Pending, Complete} {
 		for _, now := range []Status{Init, Deployed, Pending, Complete} {
-			assert.True(t, WritesLease(started, now), "%s %s", started, now)
+			assert.True(t, coordinator.WritesLeaseTable(started, now), "%s %s", started, now)
 		}
 	}
 }
